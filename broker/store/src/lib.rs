@@ -1,0 +1,1 @@
+//! Commit log, consume queues, key index, flush and recovery.

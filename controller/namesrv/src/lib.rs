@@ -1,0 +1,1 @@
+//! The NameServer: route table and its server.

@@ -1,0 +1,1 @@
+//! Typed admin calls over the remoting protocol.

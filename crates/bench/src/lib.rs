@@ -1,0 +1,1 @@
+//! Load generator and floor broker behind rocketmq bench.

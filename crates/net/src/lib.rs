@@ -1,0 +1,1 @@
+//! Tokio listeners and clients that drive the remoting protocol.

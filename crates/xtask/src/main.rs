@@ -1,0 +1,3 @@
+//! Project chores: `cargo xtask tidy`, `cargo xtask test`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The kinds of the operator as typed structs.

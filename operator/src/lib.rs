@@ -1,0 +1,1 @@
+//! The operator; local/ runs the same manifest on this computer.

@@ -1,1 +1,9 @@
 //! The remoting protocol of RocketMQ 5.x: bytes to values and back, without IO.
+//!
+//! Layer 1: pure. No clock, no sockets, no threads. Nothing in here panics on bytes from a peer.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod header;
+pub mod message;
+pub mod remoting;

@@ -4,6 +4,9 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod body;
 pub mod header;
+pub mod java_properties;
+pub mod json;
 pub mod message;
 pub mod remoting;

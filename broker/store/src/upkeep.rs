@@ -1,0 +1,369 @@
+//! The store's own threads: flush, page preparation, queue writes, disk watch, clean-up.
+//!
+//! **Invariant:** none of them holds a lock that appends need while it waits for the disk; a panic in
+//! one poisons the store. All end when the store is shut down.
+
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, atomic::Ordering},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    checkpoint::Checkpoint,
+    core::{Core, NO_SPACE, OVER_LIMIT, SHUT_DOWN},
+    lock::lock,
+    log::Segment,
+    options::FlushMode,
+    storage::{self, DiskAction},
+};
+
+/// Entries that may wait in memory before queues are written early.
+const WAITING_UNITS_MAX: usize = 1_000_000;
+/// Queue files that are forced one by one; beyond it the whole file system is.
+const SYNC_FILES_MAX: usize = 64;
+/// Log behind the writer that stays in the page tables.
+const KEEP_MAPPED: u64 = 32 * 1024 * 1024;
+/// Log prepared in one step.
+const PREPARE_STEP: u64 = 1024 * 1024;
+
+/// State of the rounds that write queues and checkpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    pub(crate) checkpoint: Checkpoint,
+    released: u64,
+}
+
+impl Rounds {
+    pub(crate) fn new(checkpoint: Checkpoint) -> Self {
+        Self {
+            checkpoint,
+            released: 0,
+        }
+    }
+}
+
+/// Lets a thread wait for time or for the end.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    stopped: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Waits; `true` once stopped.
+    fn wait(&self, time: Duration) -> bool {
+        let stopped = lock(&self.stopped);
+        let (stopped, _) = self
+            .changed
+            .wait_timeout_while(stopped, time, |stopped| !*stopped)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *stopped
+    }
+
+    fn is_set(&self) -> bool {
+        *lock(&self.stopped)
+    }
+
+    fn set(&self) {
+        *lock(&self.stopped) = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The running threads.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    stop: Arc<Stop>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    /// Starts them.
+    pub(crate) fn start(core: &Arc<Core>) -> io::Result<Self> {
+        let stop = Arc::new(Stop::default());
+        let mut threads = Self {
+            stop,
+            handles: Vec::new(),
+        };
+        let flusher = threads.spawn("store-flush", core, flush_loop)?;
+        let _ = core.flusher.set(flusher);
+        let preparer = threads.spawn("store-prepare", core, prepare_loop)?;
+        let _ = core.preparer.set(preparer);
+        threads.spawn("store-upkeep", core, upkeep_loop)?;
+        if core.options.index_enabled {
+            threads.spawn("store-index", core, index_loop)?;
+        }
+        Ok(threads)
+    }
+
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        core: &Arc<Core>,
+        body: fn(&Core, &Stop),
+    ) -> io::Result<thread::Thread> {
+        let (core, stop) = (Arc::clone(core), Arc::clone(&self.stop));
+        let handle = thread::Builder::new().name(name.into()).spawn(move || {
+            if catch_unwind(AssertUnwindSafe(|| body(&core, &stop))).is_err() {
+                core.poison(&format!("thread {name} panicked"));
+            }
+        })?;
+        let thread = handle.thread().clone();
+        self.handles.push(handle);
+        Ok(thread)
+    }
+
+    /// Ends them and waits.
+    pub(crate) fn stop(&mut self) {
+        self.stop.set();
+        for handle in self.handles.drain(..) {
+            handle.thread().unpark();
+            let _ = handle.join();
+        }
+    }
+}
+
+fn flush_loop(core: &Core, stop: &Stop) {
+    match core.options.flush {
+        FlushMode::Async { interval } => {
+            while !stop.wait(interval) {
+                let _ = core.flush_log();
+            }
+        }
+        FlushMode::Sync => {
+            while !stop.is_set() {
+                core.flusher_waits.store(true, Ordering::SeqCst);
+                std::sync::atomic::fence(Ordering::SeqCst);
+                if core.end() <= core.durable.load(Ordering::Acquire) {
+                    thread::park_timeout(Duration::from_secs(1));
+                }
+                core.flusher_waits.store(false, Ordering::Relaxed);
+                if core.flush_log().is_err() && stop.wait(Duration::from_secs(1)) {
+                    break;
+                }
+            }
+        }
+    }
+    // Poisoned or not, the error was reported where it happened.
+    let _ = core.flush_log();
+}
+
+fn prepare_loop(core: &Core, stop: &Stop) {
+    while !stop.is_set() {
+        if let Err(error) = prepare(core) {
+            if storage::is_full(&error) {
+                core.note_full();
+            } else {
+                tracing::warn!(%error, "cannot prepare log space");
+            }
+            core.prepare_at.store(u64::MAX - 1, Ordering::Relaxed);
+            if stop.wait(Duration::from_secs(1)) {
+                break;
+            }
+            continue;
+        }
+        if core.set_refusal(NO_SPACE, false) {
+            tracing::info!("disk has room again: appends are taken");
+        }
+        thread::park_timeout(Duration::from_secs(1));
+    }
+}
+
+/// Makes pages ready ahead of the writer, in this file and the next.
+fn prepare(core: &Core) -> io::Result<()> {
+    let ahead = core.options.prepare_bytes;
+    let end = core.end();
+    let Some(segment) = core.chain.find(end) else {
+        return Ok(());
+    };
+    let from = end - segment.base;
+    let upto = (from + ahead).min(segment.len());
+    step(core, &segment, from, upto)?;
+    let beyond = (from + ahead).saturating_sub(segment.len());
+    if beyond > 0 {
+        let next = {
+            let mut next = lock(&core.next);
+            match next.as_ref().filter(|next| next.base == segment.end()) {
+                Some(next) => Arc::clone(next),
+                None if core.chain.find(segment.end()).is_some() => return Ok(()),
+                None => {
+                    let made = Segment::create(core.chain.dir(), segment.end(), segment.len())?;
+                    let made = Arc::new(made);
+                    *next = Some(Arc::clone(&made));
+                    made
+                }
+            }
+        };
+        step(core, &next, 0, beyond.min(next.len()))?;
+    }
+    core.prepare_at.store(end + ahead / 2, Ordering::Relaxed);
+    Ok(())
+}
+
+fn step(core: &Core, segment: &Segment, from: u64, upto: u64) -> io::Result<()> {
+    let mut at = segment.ready().max(from);
+    while at < upto {
+        at = (at + PREPARE_STEP).min(upto);
+        segment.prepare(from, at, &core.disk)?;
+    }
+    Ok(())
+}
+
+fn upkeep_loop(core: &Core, stop: &Stop) {
+    let tick = Duration::from_secs(1).min(core.options.queue_flush_interval);
+    let mut last_round = Instant::now();
+    let mut ticks = 0u64;
+    check_disk(core);
+    while !stop.wait(tick) {
+        ticks += 1;
+        check_disk(core);
+        let waiting = lock(&core.appender).dirty_units;
+        if waiting > WAITING_UNITS_MAX || last_round.elapsed() >= core.options.queue_flush_interval
+        {
+            if let Err(error) = write_queues(core) {
+                tracing::warn!(%error, "queue entries stay in memory");
+            }
+            last_round = Instant::now();
+        }
+        release_pages(core, ticks);
+        if ticks % 10 == 0 {
+            crate::expire::run(core, false);
+        }
+    }
+}
+
+/// Reads how full the disk is and refuses or takes appends by it.
+pub(crate) fn check_disk(core: &Core) {
+    let Ok(stat) = rustix::fs::statvfs(&core.options.root) else {
+        return;
+    };
+    let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+    let reachable = used.saturating_add(stat.f_bavail).max(1);
+    let percent = (used.saturating_mul(100) / reachable).min(100) as u8;
+    core.disk_used.store(percent, Ordering::Relaxed);
+    let full = percent > core.options.disk_full_percent;
+    if core.set_refusal(OVER_LIMIT, full) {
+        tracing::warn!(percent, full, "disk use crossed its limit");
+    }
+}
+
+/// Writes the entries that wait, forces them to the disk and moves the checkpoint. The log goes first:
+/// no entry may reach the disk before its record.
+pub(crate) fn write_queues(core: &Core) -> io::Result<()> {
+    let mut rounds = lock(&core.rounds);
+    let (dirty, end, time) = {
+        let mut appender = lock(&core.appender);
+        appender.dirty_units = 0;
+        let dirty = std::mem::take(&mut appender.dirty);
+        for queue in &dirty {
+            queue.clear_dirty();
+        }
+        (dirty, appender.at(), appender.last_stored_at)
+    };
+    if dirty.is_empty() && core.queues_durable.load(Ordering::Acquire) == end {
+        return Ok(());
+    }
+    let written = core
+        .flush_log()
+        .and_then(|()| write_dirty(core, &dirty, end));
+    if let Err(error) = written {
+        let mut appender = lock(&core.appender);
+        for queue in dirty {
+            if queue.has_tail() {
+                appender.dirty.push(queue);
+            }
+        }
+        return Err(error);
+    }
+    core.queues_durable.store(end, Ordering::Release);
+    rounds.checkpoint.log_time = time;
+    rounds.checkpoint.queue_time = time;
+    rounds.checkpoint.queues_below = Some(end);
+    core.index.checkpoint(&mut rounds.checkpoint);
+    core.disk.before(DiskAction::WriteCheckpoint)?;
+    rounds.checkpoint.save(&core.options.root)
+}
+
+fn write_dirty(core: &Core, dirty: &[Arc<crate::queue::Queue>], end: u64) -> io::Result<()> {
+    let mut files = Vec::new();
+    let mut count = 0usize;
+    for queue in dirty {
+        core.disk.before(DiskAction::WriteQueue)?;
+        let written = core.table.with_io(|| queue.flush(&core.table.files, end))?;
+        count += written.len();
+        if files.len() < SYNC_FILES_MAX {
+            files.extend(written);
+        }
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    core.disk.before(DiskAction::SyncQueue)?;
+    if count <= SYNC_FILES_MAX {
+        for file in &files {
+            file.sync_data()?;
+        }
+    } else {
+        rustix::fs::syncfs(std::fs::File::open(core.table.files.dir())?)?;
+    }
+    Ok(())
+}
+
+/// Takes log that is behind the writer out of the page tables, so that this process's memory does not
+/// grow with the log; readers map it again by looking at it.
+fn release_pages(core: &Core, ticks: u64) {
+    let end = core.end();
+    let keep = end.saturating_sub(KEEP_MAPPED);
+    let mut rounds = lock(&core.rounds);
+    let all = ticks % 10 == 0;
+    if !all && keep < rounds.released + KEEP_MAPPED / 4 {
+        return;
+    }
+    for segment in core.chain.segments().iter() {
+        let upto = keep.min(segment.end());
+        let from = if all {
+            segment.base
+        } else {
+            rounds.released.max(segment.base)
+        };
+        if upto > from {
+            segment
+                .region
+                .release((from - segment.base) as usize, (upto - from) as usize);
+        }
+    }
+    rounds.released = rounds.released.max(keep);
+    if all {
+        core.index.release();
+    }
+}
+
+fn index_loop(core: &Core, stop: &Stop) {
+    while !stop.is_set() {
+        match core.index.follow(core, stop_check(stop)) {
+            Ok(()) => {}
+            Err(error) => {
+                tracing::warn!(%error, "index waits");
+                if stop.wait(Duration::from_secs(1)) {
+                    break;
+                }
+            }
+        }
+        if stop.wait(Duration::from_millis(100)) {
+            break;
+        }
+    }
+    if !core.refuses(SHUT_DOWN) {
+        return;
+    }
+    if let Err(error) = core.index.follow(core, || false) {
+        tracing::warn!(%error, "index is behind at shutdown");
+    }
+}
+
+fn stop_check(stop: &Stop) -> impl Fn() -> bool + '_ {
+    || stop.is_set()
+}

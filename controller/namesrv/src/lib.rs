@@ -1,1 +1,11 @@
-//! The NameServer: route table and its server.
+//! The NameServer: where brokers register and clients ask for routes.
+//!
+//! `route` is the pure table, `kv` the persisted KV configuration, `config` options and their Java
+//! keys. **Invariant:** nothing in here reads the environment or a configuration file; the shell
+//! hands over options and a clock.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod config;
+pub mod kv;
+pub mod route;

@@ -1,0 +1,169 @@
+//! Keys, files and live changes.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::{keys, *};
+
+fn options() -> NamesrvOptions {
+    NamesrvOptions::new(Path::new("/data"))
+}
+
+#[test]
+fn a_java_file_is_read_with_comments_and_both_separators() {
+    let text = "# a comment\n! another\n\nlistenPort = 9999\r\nbindAddress:127.0.0.1\n\
+                orderMessageEnable true\nkvConfigPath=/a/\\\n   b.json\n";
+    let parsed = options().parse(text).unwrap();
+    assert_eq!(
+        parsed.options.listen_addr(),
+        "127.0.0.1:9999".parse().unwrap()
+    );
+    assert_eq!(parsed.options.kv_path, Path::new("/a/b.json"));
+    assert!(parsed.options.live.order_message_enable);
+    assert!(parsed.notes.is_empty());
+}
+
+#[test]
+fn java_tuning_keys_are_read_and_said_to_have_no_effect() {
+    let parsed = options()
+        .parse("serverWorkerThreads=16\nrocketmqHome=/opt/rocketmq\n")
+        .unwrap();
+    assert_eq!(parsed.options, options());
+    assert_eq!(parsed.notes.len(), 2);
+    assert!(parsed.notes[0].starts_with("line 1: serverWorkerThreads"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line_and_the_nearest_known_one() {
+    let error = options().parse("\nlistnPort=1\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 2: unknown key listnPort, did you mean listenPort?"
+    );
+}
+
+#[test]
+fn impossible_values_are_refused_with_what_is_possible() {
+    for text in [
+        "listenPort=70000",
+        "listenPort=-1",
+        "scanNotActiveBrokerInterval=-5",
+        "scanNotActiveBrokerInterval=0",
+        "orderMessageEnable=yes",
+        "bindAddress=nowhere",
+        "connectionsMax=0",
+        "enableControllerInNamesrv=true",
+        "clusterTest=true",
+        "useTLS=true",
+    ] {
+        assert!(
+            matches!(options().parse(text), Err(ConfigError::Value { .. })),
+            "{text}"
+        );
+    }
+    assert!(options().parse("enableControllerInNamesrv=false").is_ok());
+}
+
+#[test]
+fn broken_escapes_and_missing_keys_are_syntax_errors_with_a_line() {
+    for text in ["=2", "kvConfigPath=\\u12", "\nkvConfigPath=\\ud800"] {
+        let error = options().parse(text).unwrap_err();
+        assert!(error.to_string().starts_with("line "), "{error}");
+    }
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same_options() {
+    let mut changed = options();
+    changed.kv_path = "odd \\ path\twith\nall".into();
+    changed.black_list = vec!["a".into(), "b".into()];
+    changed.live.support_acting_master = true;
+    let text = changed.to_properties();
+    assert_eq!(options().parse(&text).unwrap().options, changed);
+}
+
+#[test]
+fn live_keys_change_and_read_back() {
+    let updated = options()
+        .updated(
+            b"enableTopicList=false\nscanNotActiveBrokerInterval=1000\nwaitSecondsForService=3",
+        )
+        .unwrap();
+    assert!(!updated.live.enable_topic_list);
+    let text = updated.to_properties();
+    assert!(
+        text.contains("scanNotActiveBrokerInterval=1000\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn paths_and_the_black_list_are_forbidden_even_beside_legal_keys() {
+    for key in [
+        "configStorePath",
+        "kvConfigPath",
+        "rocketmqHome",
+        "configBlackList",
+        "someOtherPath",
+    ] {
+        let error = options()
+            .updated(format!("enableTopicList=false\n{key}=/tmp/x").as_bytes())
+            .unwrap_err();
+        assert!(error.is_forbidden(), "{key}: {error}");
+    }
+    let mut own = options();
+    own.black_list = vec!["enableTopicList".into()];
+    assert!(
+        own.updated(b"enableTopicList=false")
+            .unwrap_err()
+            .is_forbidden()
+    );
+}
+
+#[test]
+fn a_change_that_cannot_be_made_is_refused_with_the_reason() {
+    let cases = [
+        (
+            "listenPort=1",
+            "listenPort cannot be changed while the server runs",
+        ),
+        ("unknownKey=1", "unknown key unknownKey"),
+        (
+            "defaultThreadPoolQueueCapacity=0",
+            "cannot be changed while the server runs",
+        ),
+        (
+            "scanNotActiveBrokerInterval=-5",
+            "it must be a number from 10 to 3600000",
+        ),
+        ("enableTopicList=maybe", "it must be true or false"),
+    ];
+    for (text, reason) in cases {
+        let error = options().updated(text.as_bytes()).unwrap_err();
+        assert!(!error.is_forbidden());
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let long = format!("enableTopicList={}", "x".repeat(70_000));
+    assert!(matches!(
+        options().updated(long.as_bytes()),
+        Err(UpdateError::TooLong { .. })
+    ));
+}
+
+#[test]
+fn no_key_stands_in_the_table_twice() {
+    let mut names: Vec<&str> = keys::all().map(|key| key.name).collect();
+    let before = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), before);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_without_a_panic(text in ".{0,200}") {
+        let _ = options().parse(&text);
+        let _ = options().updated(text.as_bytes());
+    }
+}

@@ -433,16 +433,12 @@ impl Recovery<'_> {
         checkpoint.queue_time = self.last_stored_at;
         checkpoint.queues_below = Some(end);
         let log_min = self.log_min();
-        let index_from = checkpoint
-            .index_below
-            .unwrap_or(log_min)
-            .clamp(log_min, end);
         let index = Index::open(
             &folder.root,
             self.options,
             self.report.clean,
-            index_from,
-            end,
+            checkpoint.index_below,
+            log_min..end,
         )
         .map_err(io)?;
         index.checkpoint(&mut checkpoint);

@@ -280,7 +280,7 @@ impl MessageStore {
 
     /// Writes queue entries and the checkpoint now instead of at the next interval.
     pub fn checkpoint(&self) -> std::io::Result<()> {
-        upkeep::write_queues(self.core())
+        upkeep::write_queues(self.core(), true)
     }
 
     /// Whether messages are taken now.
@@ -341,7 +341,7 @@ impl MessageStore {
         }
         core.flush_log()?;
         core.index.close()?;
-        upkeep::write_queues(core)?;
+        upkeep::write_queues(core, true)?;
         recover::tails_of(&core.table, core.end()).save(&core.options.root)?;
         if let Some(next) = lock(&core.next).take() {
             std::fs::remove_file(&next.path)?;

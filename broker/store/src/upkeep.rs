@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     checkpoint::Checkpoint,
-    core::{Core, NO_SPACE, OVER_LIMIT, SHUT_DOWN},
+    core::{Core, NO_SPACE, OVER_LIMIT},
     lock::lock,
     log::Segment,
     options::FlushMode,
@@ -223,7 +223,7 @@ fn upkeep_loop(core: &Core, stop: &Stop) {
         let waiting = lock(&core.appender).dirty_units;
         if waiting > WAITING_UNITS_MAX || last_round.elapsed() >= core.options.queue_flush_interval
         {
-            if let Err(error) = write_queues(core) {
+            if let Err(error) = write_queues(core, false) {
                 tracing::warn!(%error, "queue entries stay in memory");
             }
             last_round = Instant::now();
@@ -251,8 +251,8 @@ pub(crate) fn check_disk(core: &Core) {
 }
 
 /// Writes the entries that wait, forces them to the disk and moves the checkpoint. The log goes first:
-/// no entry may reach the disk before its record.
-pub(crate) fn write_queues(core: &Core) -> io::Result<()> {
+/// no entry may reach the disk before its record. Nothing is done if nothing changed, unless `always`.
+pub(crate) fn write_queues(core: &Core, always: bool) -> io::Result<()> {
     let mut rounds = lock(&core.rounds);
     let (dirty, end, time) = {
         let mut appender = lock(&core.appender);
@@ -263,7 +263,7 @@ pub(crate) fn write_queues(core: &Core) -> io::Result<()> {
         }
         (dirty, appender.at(), appender.last_stored_at)
     };
-    if dirty.is_empty() && core.queues_durable.load(Ordering::Acquire) == end {
+    if !always && dirty.is_empty() && core.queues_durable.load(Ordering::Acquire) == end {
         return Ok(());
     }
     let written = core
@@ -355,12 +355,6 @@ fn index_loop(core: &Core, stop: &Stop) {
         if stop.wait(Duration::from_millis(100)) {
             break;
         }
-    }
-    if !core.refuses(SHUT_DOWN) {
-        return;
-    }
-    if let Err(error) = core.index.follow(core, || false) {
-        tracing::warn!(%error, "index is behind at shutdown");
     }
 }
 

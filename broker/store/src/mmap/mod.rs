@@ -178,11 +178,6 @@ impl Writer {
         self.region.len() - self.at
     }
 
-    /// The region.
-    pub(crate) fn region(&self) -> &Arc<Region> {
-        &self.region
-    }
-
     /// The next `len` bytes, to be filled and then [published](Self::publish).
     pub(crate) fn room(&mut self, len: usize) -> Option<&mut [u8]> {
         if len > self.remaining() {

@@ -207,3 +207,28 @@ fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+/// Waits until the index has seen the whole log.
+pub(crate) fn indexed(store: &MessageStore) {
+    for _ in 0..6_000 {
+        if store.state().index_behind == 0 {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    panic!("the index does not follow: {:?}", store.state());
+}
+
+/// Bodies that a key query gives.
+pub(crate) fn by_key(store: &MessageStore, topic: &str, key: &str) -> Vec<Vec<u8>> {
+    let all = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
+    let found = store.query_by_key(topic, key, 64, all.0, all.1);
+    found.messages.iter().map(|slice| Record::decode(slice).unwrap().0.body.to_vec()).collect()
+}
+
+/// Properties text with KEYS.
+pub(crate) fn keys(words: &str) -> Vec<u8> {
+    let mut text = Vec::new();
+    properties::push(&mut text, properties::names::KEYS, words.as_bytes());
+    text
+}

@@ -136,13 +136,9 @@ impl Appender {
         self.segment
             .prepare(at, at + head as u64, &core.disk)
             .map_err(|error| refused(core, &error))?;
-        let next = core
+        let (next, writer) = core
             .next_segment(self.segment.end())
             .map_err(|error| refused(core, &error))?;
-        let writer = next
-            .region
-            .writer()
-            .ok_or_else(|| AppendError::Allocate("the next log file is in use".into()))?;
         if remaining > 0 {
             let mut filler = [0; FILLER_HEAD as usize];
             filler[..4].copy_from_slice(&(remaining as i32).to_be_bytes());
@@ -152,7 +148,6 @@ impl Appender {
             }
             self.writer.publish(remaining);
         }
-        core.chain.push(Arc::clone(&next));
         core.log_end.store(next.base, Ordering::Release);
         self.segment = next;
         self.writer = writer;
@@ -268,6 +263,9 @@ fn check(core: &Core, message: &Append<'_>, last: Option<&Ready>) -> Result<Read
             bytes: message.properties.len(),
             max,
         });
+    }
+    if message.properties.last() == Some(&0) {
+        return Err(AppendError::PropertiesTorn);
     }
     if message.queue_id >= QUEUES_MAX {
         return Err(AppendError::QueueId(message.queue_id));

@@ -21,6 +21,7 @@ use crate::{
     index::Index,
     lock::lock,
     log::{Chain, Segment},
+    mmap::Writer,
     options::{FlushMode, StoreListener, StoreOptions},
     queue::table::Table,
     storage::Disk,
@@ -205,13 +206,24 @@ impl Core {
         }
     }
 
-    /// The file that starts at `base`, made ahead or made now.
-    pub(crate) fn next_segment(&self, base: u64) -> io::Result<Arc<Segment>> {
-        if let Some(next) = lock(&self.next).take().filter(|next| next.base == base) {
-            return Ok(next);
-        }
-        let segment = Segment::create(self.chain.dir(), base, self.chain.segment_bytes())?;
-        Ok(Arc::new(segment))
+    /// Adds the file that follows the last one, made ahead or made now, to the chain. The lock is held
+    /// throughout, so that the preparer cannot make the same file at the same time.
+    pub(crate) fn next_segment(&self, base: u64) -> io::Result<(Arc<Segment>, Writer)> {
+        let mut next = lock(&self.next);
+        let segment = match next.take().filter(|next| next.base == base) {
+            Some(segment) => segment,
+            None => Arc::new(Segment::create(
+                self.chain.dir(),
+                base,
+                self.chain.segment_bytes(),
+            )?),
+        };
+        let writer = segment
+            .region
+            .writer()
+            .ok_or_else(|| io::Error::other("the next log file has a writer already"))?;
+        self.chain.push(Arc::clone(&segment));
+        Ok((segment, writer))
     }
 
     /// Forces everything appended so far to the disk and tells the listener.

@@ -103,6 +103,9 @@ pub enum AppendError {
         /// The limit.
         max: usize,
     },
+    /// The properties text ends in a zero byte, which would look like a torn write.
+    #[error("message properties end in a zero byte")]
+    PropertiesTorn,
     /// The record does not fit a log file.
     #[error("record of {bytes} bytes does not fit a log file of {segment}")]
     RecordTooLong {
@@ -137,6 +140,7 @@ impl AppendError {
             | Self::QueueId(_)
             | Self::BodyTooLong { .. }
             | Self::PropertiesTooLong { .. }
+            | Self::PropertiesTorn
             | Self::RecordTooLong { .. } => ErrorClass::Caller,
             Self::TopicDeleted | Self::DiskFull | Self::Allocate(_) | Self::ShutDown => {
                 ErrorClass::Transient

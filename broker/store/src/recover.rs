@@ -100,6 +100,7 @@ pub(crate) fn recover(
         trusted,
         known,
         stale: Vec::new(),
+        cut_queues: false,
         last_stored_at: checkpoint.log_time,
         report: RecoveryReport {
             clean,
@@ -149,6 +150,7 @@ struct Recovery<'a> {
     trusted: u64,
     known: bool,
     stale: Vec<Arc<Queue>>,
+    cut_queues: bool,
     last_stored_at: i64,
     report: RecoveryReport,
 }
@@ -421,14 +423,14 @@ impl Recovery<'_> {
     ) -> Result<(Parts, RecoveryReport), OpenError> {
         let segments = self.cut_log(folder, end).map_err(io)?;
         self.write_queues().map_err(io)?;
+        self.cut_queues = !self.stale.is_empty();
         for queue in std::mem::take(&mut self.stale) {
             self.table
                 .files
                 .cut(queue.name(), queue.next())
                 .map_err(io)?;
         }
-        let dir = File::open(&folder.root).map_err(io)?;
-        rustix::fs::syncfs(&dir).map_err(|error| io(error.into()))?;
+        self.force_to_disk(&segments, folder, end).map_err(io)?;
         checkpoint.log_time = self.last_stored_at;
         checkpoint.queue_time = self.last_stored_at;
         checkpoint.queues_below = Some(end);
@@ -465,6 +467,21 @@ impl Recovery<'_> {
             tombstones: self.tombstones,
         };
         Ok((parts, self.report))
+    }
+
+    /// Forces what the walk looked at or made to the disk: it may have been in memory only.
+    fn force_to_disk(&self, log: &[Arc<Segment>], folder: &Folder, end: u64) -> io::Result<()> {
+        for segment in log.iter().filter(|segment| segment.end() > self.trusted) {
+            let from = self.trusted.max(segment.base) - segment.base;
+            let upto = end.min(segment.end()).saturating_sub(segment.base);
+            if upto > from {
+                segment.region.sync(from as usize, (upto - from) as usize)?;
+            }
+        }
+        if self.report.rebuilt_entries > 0 || self.cut_queues {
+            rustix::fs::syncfs(File::open(&folder.root)?)?;
+        }
+        Ok(())
     }
 
     /// Deletes files behind the end, zeroes the rest of the last one and maps it for writing.

@@ -9,7 +9,9 @@ use rmq_store::*;
 use rmq_types::Timestamp;
 
 fn put_key(store: &MessageStore, topic: &str, words: &str, body: &[u8]) -> Appended {
-    store.append_one(&message(topic, 0, body, &keys(words))).unwrap()
+    store
+        .append_one(&message(topic, 0, body, &keys(words)))
+        .unwrap()
 }
 
 #[test]
@@ -50,10 +52,16 @@ fn results_are_bounded_whatever_is_asked_for() {
     indexed(&store);
     let ask = |max| {
         let all = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
-        store.query_by_key("T", "k", max, all.0, all.1).messages.len()
+        store
+            .query_by_key("T", "k", max, all.0, all.1)
+            .messages
+            .len()
     };
     assert_eq!((ask(usize::MAX), ask(10), ask(0)), (64, 10, 0));
-    assert_eq!(by_key(&store, "T", "k").last().unwrap(), &299u32.to_be_bytes());
+    assert_eq!(
+        by_key(&store, "T", "k").last().unwrap(),
+        &299u32.to_be_bytes()
+    );
 }
 
 #[test]
@@ -68,7 +76,10 @@ fn the_window_is_compared_with_the_real_time() {
     indexed(&store);
     let ask = |begin, end| {
         let window = (Timestamp::from_millis(begin), Timestamp::from_millis(end));
-        store.query_by_key("T", "k", 32, window.0, window.1).messages.len()
+        store
+            .query_by_key("T", "k", 32, window.0, window.1)
+            .messages
+            .len()
     };
     assert_eq!(ask(1_003_900, 1_004_900), 1);
     assert_eq!(ask(1_003_899, 1_003_900), 1);
@@ -85,7 +96,10 @@ fn keys_are_found_across_files_and_restarts() {
         put_key(&store, "T", &format!("k{index}"), b"x");
     }
     indexed(&store);
-    assert_eq!(std::fs::read_dir(dir.path().join("index")).unwrap().count(), 3);
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("index")).unwrap().count(),
+        3
+    );
     let check = |store: &MessageStore| {
         for key in ["k1", "k499", "k501", "k999", "k1000", "k2499"] {
             assert_eq!(by_key(store, "T", key).len(), 1, "{key}");
@@ -135,7 +149,11 @@ fn after_a_crash_all_keys_are_found_also_without_index_or_checkpoint() {
         assert!(!report.clean);
         indexed(&store);
         for index in 0..300 {
-            assert_eq!(by_key(&store, "T", &format!("k{index}")).len(), 1, "case {case} k{index}");
+            assert_eq!(
+                by_key(&store, "T", &format!("k{index}")).len(),
+                1,
+                "case {case} k{index}"
+            );
         }
     }
 }

@@ -78,10 +78,19 @@ pub(super) struct IndexFile {
 
 impl IndexFile {
     pub(super) fn create(path: &Path, shape: Shape, disk: &Disk) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
         file.set_len(shape.bytes() as u64)?;
         let pages = Pages::open(file, shape.bytes())?;
-        let mut made = Self { pages, path: path.to_path_buf(), shape, allocated: 0 };
+        let mut made = Self {
+            pages,
+            path: path.to_path_buf(),
+            shape,
+            allocated: 0,
+        };
         if let Err(error) = made.allocate(HEADER + shape.slots as usize * SLOT + ENTRY, disk) {
             let _ = std::fs::remove_file(path);
             return Err(error);
@@ -93,7 +102,12 @@ impl IndexFile {
     pub(super) fn open(path: &Path, shape: Shape) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let pages = Pages::open(file, shape.bytes())?;
-        Ok(Self { pages, path: path.to_path_buf(), shape, allocated: 0 })
+        Ok(Self {
+            pages,
+            path: path.to_path_buf(),
+            shape,
+            allocated: 0,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -112,12 +126,20 @@ impl IndexFile {
     }
 
     fn i32(&self, at: usize) -> i32 {
-        let bytes = self.pages.bytes().get(at..at + 4).and_then(|part| part.try_into().ok());
+        let bytes = self
+            .pages
+            .bytes()
+            .get(at..at + 4)
+            .and_then(|part| part.try_into().ok());
         bytes.map_or(0, i32::from_be_bytes)
     }
 
     fn i64(&self, at: usize) -> i64 {
-        let bytes = self.pages.bytes().get(at..at + 8).and_then(|part| part.try_into().ok());
+        let bytes = self
+            .pages
+            .bytes()
+            .get(at..at + 8)
+            .and_then(|part| part.try_into().ok());
         bytes.map_or(0, i64::from_be_bytes)
     }
 
@@ -180,9 +202,17 @@ impl IndexFile {
         self.allocate(entry + ENTRY, disk)?;
         let slot = self.shape.slot_at(hash);
         let before = self.i32(slot);
-        let older = if before > 0 && before < number { before } else { 0 };
+        let older = if before > 0 && before < number {
+            before
+        } else {
+            0
+        };
         let begin = self.begin_time();
-        let seconds = if begin <= 0 { 0 } else { (stored_at - begin).max(0) / 1000 };
+        let seconds = if begin <= 0 {
+            0
+        } else {
+            (stored_at - begin).max(0) / 1000
+        };
         let mut bytes = [0; ENTRY];
         bytes[..4].copy_from_slice(&hash.to_be_bytes());
         bytes[4..12].copy_from_slice(&(offset as i64).to_be_bytes());
@@ -234,9 +264,12 @@ impl IndexFile {
             return false;
         }
         let slots_end = HEADER + self.shape.slots as usize * SLOT;
-        let Some(slots) = self.pages.bytes().get(HEADER..slots_end) else { return false };
+        let Some(slots) = self.pages.bytes().get(HEADER..slots_end) else {
+            return false;
+        };
         let slots_sound = slots.chunks_exact(SLOT).all(|slot| {
-            slot.try_into().is_ok_and(|slot| (0..count).contains(&i32::from_be_bytes(slot)))
+            slot.try_into()
+                .is_ok_and(|slot| (0..count).contains(&i32::from_be_bytes(slot)))
         });
         let begin = self.i64(BEGIN_OFFSET);
         slots_sound
@@ -260,7 +293,10 @@ impl IndexFile {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape { slots: 7, entries: 20 };
+    const SHAPE: Shape = Shape {
+        slots: 7,
+        entries: 20,
+    };
 
     fn file(dir: &Path) -> IndexFile {
         IndexFile::create(&dir.join("20260101000000000"), SHAPE, &Disk::default()).unwrap()
@@ -277,12 +313,20 @@ mod tests {
         assert_eq!(bytes.len(), 40 + 28 + 400);
         let word = |at: usize| i64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
         let half = |at: usize| i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-        assert_eq!([word(0), word(8), word(16), word(24)], [50_000, 52_999, 1000, 2000]);
+        assert_eq!(
+            [word(0), word(8), word(16), word(24)],
+            [50_000, 52_999, 1000, 2000]
+        );
         assert_eq!((half(32), half(36)), (1, 3));
         assert_eq!(half(40 + 4), 2);
         let second = 40 + 28 + 2 * 20;
         assert_eq!(
-            (half(second), word(second + 4), half(second + 12), half(second + 16)),
+            (
+                half(second),
+                word(second + 4),
+                half(second + 12),
+                half(second + 16)
+            ),
             (1, 2000, 2, 1)
         );
     }
@@ -292,7 +336,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut index = file(dir.path());
         for number in 1..20 {
-            assert!(index.put(number, number as u64 * 10, 1_000, &Disk::default()).unwrap());
+            assert!(
+                index
+                    .put(number, number as u64 * 10, 1_000, &Disk::default())
+                    .unwrap()
+            );
         }
         assert!(index.is_full());
         assert!(!index.put(1, 1, 1, &Disk::default()).unwrap());

@@ -66,7 +66,10 @@ impl Index {
         known: Option<u64>,
         log: std::ops::Range<u64>,
     ) -> io::Result<Self> {
-        let shape = Shape { slots: options.index_slots, entries: options.index_entries };
+        let shape = Shape {
+            slots: options.index_slots,
+            entries: options.index_entries,
+        };
         let dir = root.join("index");
         let mut files = Vec::new();
         let mut from = known;
@@ -81,7 +84,11 @@ impl Index {
         }
         if !clean && let Some(newest) = files.pop_if(|newest| !newest.is_consistent()) {
             tracing::warn!(path = %newest.path().display(), "index file is torn: building it again");
-            let begin = if newest.is_empty() { log.start } else { newest.begin_offset() };
+            let begin = if newest.is_empty() {
+                log.start
+            } else {
+                newest.begin_offset()
+            };
             from = Some(from.map_or(begin, |from| from.min(begin)));
             fs::remove_file(newest.path())?;
         } else if let Some(newest) = files.last().filter(|newest| !newest.is_empty()) {
@@ -98,7 +105,11 @@ impl Index {
             disk: Disk(options.faults.clone()),
             files: RwLock::new(files),
             seen: AtomicU64::new(if options.index_enabled { seen } else { log.end }),
-            synced: Mutex::new(Synced { below: seen, time, at: Instant::now() }),
+            synced: Mutex::new(Synced {
+                below: seen,
+                time,
+                at: Instant::now(),
+            }),
         })
     }
 
@@ -147,7 +158,11 @@ impl Index {
     pub(crate) fn trim(&self, log_min: u64) -> usize {
         let mut files = write_lock(&self.files);
         let mut deleted = 0;
-        while files.len() > 1 && files.first().is_some_and(|first| first.end_offset() < log_min) {
+        while files.len() > 1
+            && files
+                .first()
+                .is_some_and(|first| first.end_offset() < log_min)
+        {
             let first = files.remove(0);
             if let Err(error) = fs::remove_file(first.path()) {
                 tracing::warn!(%error, path = %first.path().display(), "cannot delete index file");
@@ -179,7 +194,9 @@ impl Index {
 
     /// Indexes a few records from `at` on; gives where to go on.
     fn index_batch(&self, core: &Core, mut at: u64, end: u64, key: &mut String) -> io::Result<u64> {
-        let Some(segment) = core.chain.find(at) else { return Ok(end) };
+        let Some(segment) = core.chain.find(at) else {
+            return Ok(end);
+        };
         let bytes = segment.region.bytes();
         let mut files = write_lock(&self.files);
         for _ in 0..BATCH {
@@ -213,7 +230,10 @@ impl Index {
             return Ok(());
         }
         for (index, word) in properties::keys(record.properties).enumerate() {
-            if properties::keys(record.properties).take(index).any(|earlier| earlier == word) {
+            if properties::keys(record.properties)
+                .take(index)
+                .any(|earlier| earlier == word)
+            {
                 continue;
             }
             let hash = hash_of(record.topic, word, key);
@@ -221,7 +241,12 @@ impl Index {
                 files.push(self.add_file(core, files.last())?);
             }
             if let Some(newest) = files.last_mut() {
-                newest.put(hash, record.physical_offset as u64, record.stored_at, &self.disk)?;
+                newest.put(
+                    hash,
+                    record.physical_offset as u64,
+                    record.stored_at,
+                    &self.disk,
+                )?;
             }
         }
         Ok(())
@@ -235,7 +260,11 @@ impl Index {
         if let Some(before) = last.and_then(|last| number_of(last.path())) {
             name = name.max(before + 1);
         }
-        IndexFile::create(&self.dir.join(format!("{name:017}")), self.shape, &self.disk)
+        IndexFile::create(
+            &self.dir.join(format!("{name:017}")),
+            self.shape,
+            &self.disk,
+        )
     }
 }
 
@@ -281,7 +310,11 @@ fn name_for(now: Timestamp, utc_offset: Duration) -> u64 {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
     let (second, milli) = (in_day / 1_000 % 60, in_day % 1_000);
@@ -305,7 +338,10 @@ mod tests {
     #[test]
     fn a_hash_is_never_negative() {
         let mut buffer = String::new();
-        assert_eq!(hash_of("T", "k", &mut buffer), rmq_types::java_hash("T#k").abs());
+        assert_eq!(
+            hash_of("T", "k", &mut buffer),
+            rmq_types::java_hash("T#k").abs()
+        );
         for word in ["polygenelubricants", "k1", "k2", ""] {
             assert!(hash_of("T", word, &mut buffer) >= 0);
         }

@@ -50,25 +50,31 @@ impl Segment {
         })
     }
 
-    /// Makes a new, empty file; one that is there from an earlier attempt is used again.
+    /// Makes a new, empty file. One that exists is never touched: it may hold records.
     pub(crate) fn create(dir: &Path, base: u64, len: u64) -> io::Result<Self> {
         let path = dir.join(file_name(base));
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .open(&path)?;
-        file.set_len(len)?;
-        let region = Region::open(file, len as usize, 0)?;
-        std::fs::File::open(dir)?.sync_all()?;
-        Ok(Self {
-            base,
-            region,
-            path,
-            ready: AtomicU64::new(0),
-            preparing: Mutex::new(()),
-        })
+        let made = file
+            .set_len(len)
+            .and_then(|()| Region::open(file, len as usize, 0))
+            .and_then(|region| std::fs::File::open(dir)?.sync_all().map(|()| region));
+        match made {
+            Ok(region) => Ok(Self {
+                base,
+                region,
+                path,
+                ready: AtomicU64::new(0),
+                preparing: Mutex::new(()),
+            }),
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                Err(error)
+            }
+        }
     }
 
     /// Length of the file.

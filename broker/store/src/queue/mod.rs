@@ -23,6 +23,9 @@ use crate::lock::lock;
 /// Bytes of tail an idle queue may keep for its next entries.
 const IDLE_TAIL: usize = 8 * UNIT;
 
+/// Missing entries that recovery replaces by blanks; a larger jump is a damaged record.
+const BLANKS_MAX: u64 = 1_000_000;
+
 /// A consume queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -234,28 +237,32 @@ impl Queue {
         unit: Unit,
         force: bool,
     ) -> io::Result<Replayed> {
-        const BLANKS_MAX: u64 = 100_000;
         let mut state = lock(&self.state);
         if index < state.next {
             if state.last_offset.is_some_and(|last| unit.offset <= last) {
                 return Ok(Replayed::Known);
             }
-            // The topic was deleted and made again: a later record has a smaller index.
+            if index > 0 {
+                return Ok(state.fill_blank(index, unit));
+            }
+            // The topic was deleted and made again: a later record has the first index.
             drop(state);
-            self.restart(files, index)?;
+            self.restart(files, 0)?;
             state = lock(&self.state);
         } else if index > state.next {
-            if state.last_offset.is_some() && !force {
-                return Ok(Replayed::Gap);
-            }
-            if state.last_offset.is_some() && index - state.next <= BLANKS_MAX {
-                while state.next < index {
-                    state.push(Unit::BLANK);
-                }
-            } else {
+            let missing = index - state.next;
+            if state.last_offset.is_none() {
                 drop(state);
                 self.restart(files, index)?;
                 state = lock(&self.state);
+            } else if !force {
+                return Ok(Replayed::Gap);
+            } else if missing > BLANKS_MAX {
+                tracing::error!(topic = %self.topic, queue = self.id, index, "record out of reach");
+                return Ok(Replayed::Known);
+            }
+            while state.next < index {
+                state.push(Unit::BLANK);
             }
         }
         state.push(unit);
@@ -282,7 +289,23 @@ impl State {
     fn push(&mut self, unit: Unit) {
         self.tail.extend_from_slice(&unit.encode());
         self.next += 1;
-        self.last_offset = Some(unit.offset);
+        self.last_offset = self.last_offset.max(Some(unit.offset));
+    }
+
+    /// Puts an entry where recovery had put a blank, if it waits in the tail.
+    fn fill_blank(&mut self, index: u64, unit: Unit) -> Replayed {
+        let at = index
+            .checked_sub(self.tail_base)
+            .map(|skip| skip as usize * UNIT);
+        let slot = at.and_then(|at| self.tail.get_mut(at..at + UNIT));
+        match slot {
+            Some(slot) if Unit::decode(slot).is_some_and(|found| found.is_blank()) => {
+                slot.copy_from_slice(&unit.encode());
+                self.last_offset = self.last_offset.max(Some(unit.offset));
+                Replayed::Added
+            }
+            _ => Replayed::Known,
+        }
     }
 
     /// Entries of the tail whose records end at or below `limit`.

@@ -223,7 +223,11 @@ pub(crate) fn indexed(store: &MessageStore) {
 pub(crate) fn by_key(store: &MessageStore, topic: &str, key: &str) -> Vec<Vec<u8>> {
     let all = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
     let found = store.query_by_key(topic, key, 64, all.0, all.1);
-    found.messages.iter().map(|slice| Record::decode(slice).unwrap().0.body.to_vec()).collect()
+    found
+        .messages
+        .iter()
+        .map(|slice| Record::decode(slice).unwrap().0.body.to_vec())
+        .collect()
 }
 
 /// Properties text with KEYS.

@@ -62,7 +62,8 @@ pub struct ProcessQueueInfo {
     /// Lowest offset held.
     pub cached_msg_min_offset: i64,
     /// Size of the messages held.
-    pub cached_msg_size_in_mi_b: i32,
+    #[serde(rename = "cachedMsgSizeInMiB")]
+    pub cached_msg_size_in_mib: i32,
     /// Committed offset.
     pub commit_offset: i64,
     /// The client gave the queue up (Java's spelling).

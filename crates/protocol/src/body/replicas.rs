@@ -146,8 +146,6 @@ pub struct HaConnectionInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HaClientInfo {
-    /// Whether the link is up.
-    pub activated: bool,
     /// Last read, in milliseconds.
     pub last_read_timestamp: i64,
     /// Last write, in milliseconds.

@@ -63,10 +63,11 @@ pub enum JsonError {
         /// The limit.
         max: usize,
     },
-    /// fastjson's `{"$ref":"$.x"}`, a pointer to another part of the text.
-    #[error("json reference ($ref) at byte {at} is not supported")]
+    /// A reference (`{"$ref":"$.x"}`) to nothing, to something around itself, inside a key, or one
+    /// of too many.
+    #[error("json reference ($ref) that cannot be followed; the first stands at byte {at}")]
     Reference {
-        /// Where the key begins.
+        /// Where the first reference of the text stands.
         at: usize,
     },
     /// The text is no JSON.

@@ -1,7 +1,7 @@
 //! One pass over fastjson text that makes it strict JSON; text that is strict already is borrowed.
 //!
 //! **Invariant:** no recursion, one `u64` of bits for the open containers, output at most twice the
-//! input. Numbers and string contents are copied unread: serde_json checks them afterwards.
+//! input (and what references add). Numbers and string contents are copied unread: serde_json checks them afterwards.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,13 @@ use rmq_types::limits::JSON_DEPTH_MAX;
 
 use super::{
     BYTES_MAX, BYTES_PER_CONTAINER, CONTAINERS_FREE, JsonError, SyntaxFault, WORD_BYTES_MAX,
+    reference,
 };
 
 const _: () = assert!(JSON_DEPTH_MAX <= 64, "open containers are bits of one u64");
 
 /// Turns fastjson text into strict JSON: unquoted numeric keys and object keys become strings,
-/// `null` members and elements are dropped.
+/// `null` members and elements are dropped, references are replaced by copies.
 pub fn lenient(text: &[u8]) -> Result<Cow<'_, [u8]>, JsonError> {
     if text.len() > BYTES_MAX {
         return Err(JsonError::TooLong {
@@ -24,7 +25,12 @@ pub fn lenient(text: &[u8]) -> Result<Cow<'_, [u8]>, JsonError> {
     }
     let mut pass = Pass::new(text);
     pass.run()?;
-    Ok(pass.finish())
+    let reference = pass.reference;
+    let strict = pass.finish();
+    match reference {
+        Some(at) => reference::resolve(&strict, at).map(Cow::Owned),
+        None => Ok(strict),
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -63,6 +69,8 @@ struct Pass<'a> {
     containers_left: usize,
     /// Depth outside the object that is being read as a key.
     key_at_depth: Option<usize>,
+    /// Where the first `$ref` stands.
+    reference: Option<usize>,
     /// Mark of the member being read.
     mark: Mark,
     /// Mark of the member whose key is the object being read.
@@ -81,6 +89,7 @@ impl<'a> Pass<'a> {
             depth: 0,
             containers_left: containers_max(text.len()),
             key_at_depth: None,
+            reference: None,
             mark: Mark::default(),
             outer_mark: Mark::default(),
         }
@@ -156,7 +165,10 @@ impl<'a> Pass<'a> {
             b'"' => {
                 self.string()?;
                 if self.text.get(start..self.at) == Some(b"\"$ref\"") {
-                    return Err(JsonError::Reference { at: start });
+                    if self.key_at_depth.is_some() {
+                        return Err(JsonError::Reference { at: start });
+                    }
+                    self.reference.get_or_insert(start);
                 }
                 Ok(Expect::Colon)
             }

@@ -11,6 +11,7 @@ pub mod de;
 mod error;
 mod lenient;
 mod raw;
+mod reference;
 #[cfg(test)]
 mod tests;
 

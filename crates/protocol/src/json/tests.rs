@@ -191,8 +191,80 @@ fn a_million_empty_objects_are_refused() {
 }
 
 #[test]
-fn references_are_refused_by_name_and_type_hints_are_plain_keys() {
-    assert!(refused("{\"a\":[{\"$ref\":\"$.b\"}]}").contains("$ref"));
+fn references_are_replaced_by_what_they_name() {
+    for (text, want) in [
+        (
+            r#"{"a":{"x":1},"b":{"$ref":"$.a"}}"#,
+            json!({"a": {"x": 1}, "b": {"x": 1}}),
+        ),
+        (
+            r#"{"a":[1,[2]],"b":[{"$ref":"$.a[1]"}]}"#,
+            json!({"a": [1, [2]], "b": [[2]]}),
+        ),
+        (
+            r#"[{"k":{"x.y":{}}},{"$ref":"$[0].k.x\\.y"}]"#,
+            json!([{"k": {"x.y": {}}}, {}]),
+        ),
+        (
+            r#"{7:{"x":1},"b":{"$ref":"$[7]"}}"#,
+            json!({"7": {"x": 1}, "b": {"x": 1}}),
+        ),
+        (
+            r#"{"a":{"in":{"$ref":"$.z"}},"b":{"$ref":"$.a"},"z":{"x":1}}"#,
+            json!({"a": {"in": {"x": 1}}, "b": {"in": {"x": 1}}, "z": {"x": 1}}),
+        ),
+        (
+            r#"{"a":{"$ref":"$.b.in"},"b":{"$ref":"$.z"},"z":{"in":{"x":1}}}"#,
+            json!({"a": {"x": 1}, "b": {"in": {"x": 1}}, "z": {"in": {"x": 1}}}),
+        ),
+    ] {
+        assert_eq!(value(text), want, "{text}");
+    }
+}
+
+#[test]
+fn references_that_cannot_be_followed_are_refused() {
+    for text in [
+        r#"{"$ref":"$"}"#,
+        r#"{"a":{"$ref":"$"}}"#,
+        r#"{"a":{"$ref":".."}}"#,
+        r#"{"a":{"$ref":"@"}}"#,
+        r#"{"a":{"b":{"$ref":"$.a"}}}"#,
+        r#"{"a":{"$ref":"$.b"},"b":{"$ref":"$.a"}}"#,
+        r#"{"a":{"$ref":"$.nothing"}}"#,
+        r#"{"a":{"$ref":"$.a[x]"}}"#,
+        r#"{"a":{"$ref":7}}"#,
+        r#"{{"$ref":"$.a"}:1}"#,
+    ] {
+        assert!(refused(text).contains("$ref"), "{text}");
+    }
+}
+
+#[test]
+fn references_cannot_make_a_short_text_grow_without_end() {
+    let doubling: Vec<String> = (1..200)
+        .map(|n| {
+            format!(
+                "\"k{n:03}\":[{{\"$ref\":\"$.k{:03}\"}},{{\"$ref\":\"$.k{:03}\"}}]",
+                n - 1,
+                n - 1
+            )
+        })
+        .collect();
+    let text = format!("{{\"k000\":[1,2,3],{}}}", doubling.join(","));
+    assert!(refused(&text).contains("$ref"));
+    let deep = format!(
+        "{{\"a\":{}{},\"b\":{}{{\"$ref\":\"$.a\"}}{}}}",
+        "[".repeat(40),
+        "]".repeat(40),
+        "[".repeat(40),
+        "]".repeat(40),
+    );
+    assert!(refused(&deep).contains("$ref"));
+}
+
+#[test]
+fn type_hints_are_plain_keys() {
     assert_eq!(value("{\"@type\":\"x.y.Z\"}"), json!({"@type": "x.y.Z"}));
 }
 

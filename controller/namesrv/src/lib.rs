@@ -1,7 +1,7 @@
 //! The NameServer: where brokers register and clients ask for routes.
 //!
 //! `route` is the pure table, `kv` the persisted KV configuration, `config` options and their Java
-//! keys. **Invariant:** nothing in here reads the environment or a configuration file; the shell
+//! keys, `server` what runs. **Invariant:** nothing in here reads the environment or a configuration file; the shell
 //! hands over options and a clock.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -9,3 +9,7 @@
 pub mod config;
 pub mod kv;
 pub mod route;
+mod server;
+
+pub use config::NamesrvOptions;
+pub use server::{Metrics, NameServer, StartError};

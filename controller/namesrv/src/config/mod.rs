@@ -149,7 +149,7 @@ impl NamesrvOptions {
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             listen_port: 9876,
             kv_path: data_dir.join("kvConfig.json"),
-            idle_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_mins(2),
             connections_max: 65_536,
             black_list: Vec::new(),
             live: LiveOptions::default(),

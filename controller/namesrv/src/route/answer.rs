@@ -179,14 +179,17 @@ impl RouteTable {
         }
     }
 
+    /// The kept answer about clusters, if there is one that holds.
+    #[must_use]
+    pub fn prepared_clusters(&self) -> Option<Bytes> {
+        let cached = self.cluster_answer.as_ref()?;
+        (cached.epoch == self.epoch).then(|| cached.body.clone())
+    }
+
     /// The answer about clusters, kept like those about topics.
     pub fn cluster_answer(&mut self) -> Bytes {
-        if let Some(cached) = self
-            .cluster_answer
-            .as_ref()
-            .filter(|one| one.epoch == self.epoch)
-        {
-            return cached.body.clone();
+        if let Some(body) = self.prepared_clusters() {
+            return body;
         }
         let body = Bytes::from(self.cluster_info().to_json());
         self.cluster_answer = Some(Cached {

@@ -143,4 +143,10 @@ impl RouteTable {
     pub fn topic_count(&self) -> usize {
         self.topics.len()
     }
+
+    /// Whether any broker has the topic.
+    #[must_use]
+    pub fn has_topic(&self, topic: &str) -> bool {
+        self.topics.contains_key(topic)
+    }
 }

@@ -101,6 +101,14 @@ pub struct Accepted {
     pub actions: Vec<Action>,
 }
 
+/// Who stood under the id before a registration.
+#[derive(Clone, Copy)]
+enum Previous {
+    Nobody,
+    OtherAddress,
+    Same(DataVersion),
+}
+
 /// What the topics of a registration are judged by.
 struct TopicRules {
     /// Every topic is written, not only the ones that are missing.
@@ -116,10 +124,10 @@ impl RouteTable {
     pub fn register(
         &mut self,
         now: Timestamp,
-        registration: Registration,
+        registration: &Registration,
     ) -> Result<Registered, RegisterError> {
-        if let Some(holder) = self.check(&registration)? {
-            self.drop_other_ids(&registration);
+        if let Some(holder) = self.check(registration)? {
+            self.drop_other_ids(registration);
             return Ok(Registered::Superseded { holder });
         }
         let previous_min = self
@@ -127,12 +135,12 @@ impl RouteTable {
             .get(&registration.broker)
             .and_then(Group::min_id)
             .unwrap_or(MASTER_ID);
-        self.drop_other_ids(&registration);
-        let known = self.put_member(now, &registration);
-        self.apply_topics(&registration, known);
+        self.drop_other_ids(registration);
+        let previous = self.put_member(now, registration);
+        self.apply_topics(registration, previous);
 
         let mut accepted = Accepted {
-            is_new: known.is_none(),
+            is_new: matches!(previous, Previous::Nobody),
             ..Accepted::default()
         };
         let Some(group) = self.groups.get(&registration.broker) else {
@@ -145,7 +153,7 @@ impl RouteTable {
             accepted.master_ha_addr = Some(master.ha_addr.clone());
         }
         if registration.id < previous_min && self.policy.notify_min_broker_id_changed {
-            accepted.actions.extend(came_online(group, &registration));
+            accepted.actions.extend(came_online(group, registration));
         }
         Ok(Registered::Accepted(accepted))
     }
@@ -203,13 +211,8 @@ impl RouteTable {
         }
     }
 
-    /// Rules 1, 7 and 8: group, cluster and live entry. The version that this address had
-    /// registered before; `None` for a broker that is new in its place.
-    fn put_member(
-        &mut self,
-        now: Timestamp,
-        registration: &Registration,
-    ) -> Option<Option<DataVersion>> {
+    /// Rules 1, 7 and 8: group, cluster and live entry.
+    fn put_member(&mut self, now: Timestamp, registration: &Registration) -> Previous {
         self.move_cluster(registration);
         let group = self
             .groups
@@ -232,7 +235,11 @@ impl RouteTable {
         if same.is_none_or(|member| member.filter_servers != filters) {
             self.epoch += 1;
         }
-        let known = previous.as_ref().map(|_| same.map(|member| member.version));
+        let outcome = match (&previous, same) {
+            (None, _) => Previous::Nobody,
+            (Some(_), None) => Previous::OtherAddress,
+            (Some(_), Some(member)) => Previous::Same(member.version),
+        };
         let old_connection = previous.as_ref().map(|member| member.connection);
         let member = Member {
             addr: registration.addr.clone(),
@@ -248,7 +255,7 @@ impl RouteTable {
         };
         group.members.insert(registration.id, member);
         self.link(registration, old_connection);
-        known
+        outcome
     }
 
     fn move_cluster(&mut self, registration: &Registration) {
@@ -287,7 +294,7 @@ impl RouteTable {
 
     /// Rules 5 and 6: topics come from the master, or from the smallest replica of a broker that
     /// knows of acting masters, and only when its table changed or the topic is missing here.
-    fn apply_topics(&mut self, registration: &Registration, known: Option<Option<DataVersion>>) {
+    fn apply_topics(&mut self, registration: &Registration, previous: Previous) {
         let Some(group) = self.groups.get(&registration.broker) else {
             return;
         };
@@ -298,7 +305,8 @@ impl RouteTable {
         if !is_master && !is_prime_replica {
             return;
         }
-        let changed = known.flatten() != Some(registration.version);
+        let changed =
+            !matches!(previous, Previous::Same(version) if version == registration.version);
         let complete = registration.topics_complete || self.policy.delete_topic_with_registration;
         let rules = TopicRules {
             all: changed,

@@ -47,7 +47,7 @@ fn heartbeats_and_registrations_are_signs_of_life() {
     scan(&mut table, 0, 100_000);
     assert!(table.heartbeat(at(100_000), "c", "a", "a-0:10911"));
     scan(&mut table, 105_000, 220_000);
-    table.register(at(220_000), broker("a", 0)).unwrap();
+    table.register(at(220_000), &broker("a", 0)).unwrap();
     scan(&mut table, 225_000, 340_000);
     assert!(route(&table, "T").is_some());
     scan(&mut table, 345_000, 345_000);
@@ -96,7 +96,7 @@ fn time_in_which_the_process_did_not_run_counts_against_nobody() {
 #[test]
 fn a_clock_that_goes_back_drops_nobody() {
     let mut table = RouteTable::default();
-    table.register(at(1_000_000), broker("a", 0)).unwrap();
+    table.register(at(1_000_000), &broker("a", 0)).unwrap();
     scan(&mut table, 0, 50_000);
     assert!(route(&table, "T").is_some());
 }

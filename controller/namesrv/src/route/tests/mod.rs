@@ -59,8 +59,12 @@ pub(super) fn broker(name: &str, id: u64) -> Registration {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "reads better at the many places of use"
+)]
 pub(super) fn accepted(table: &mut RouteTable, registration: Registration) -> Accepted {
-    match table.register(at(0), registration).unwrap() {
+    match table.register(at(0), &registration).unwrap() {
         Registered::Accepted(accepted) => accepted,
         Registered::Superseded { holder } => panic!("superseded by {holder}"),
     }

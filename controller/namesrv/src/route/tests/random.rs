@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     Register {
         group: u8,
@@ -84,7 +84,7 @@ fn play(table: &mut RouteTable, model: &mut Model, event: Event) {
             registration.version = version(i64::from(topics));
             registration.topics = (0..topics).map(|at| topic(&format!("t{at}"))).collect();
             let known = model.alive.contains_key(&(group, id));
-            let outcome = table.register(at(model.now), registration);
+            let outcome = table.register(at(model.now), &registration);
             assert_eq!(outcome.is_ok(), known || topics != 1);
             if outcome.is_ok() {
                 model.alive.insert((group, id), (model.now, connection));
@@ -216,7 +216,7 @@ proptest! {
             let mut registration = broker("a", 0);
             registration.version = version(round);
             registration.topics = (0..topics).map(|at| topic(&format!("t{at}"))).collect();
-            table.register(at(round * 30_000), registration).unwrap();
+            table.register(at(round * 30_000), &registration).unwrap();
             table.expire(at(round * 30_000), 30_000);
             for topic in 0..topics {
                 prop_assert_eq!(addresses(&table, &format!("t{topic}"), "a").len(), 1);

@@ -36,7 +36,7 @@ fn rule_1_a_broker_name_belongs_to_one_cluster_until_its_members_are_gone() {
     accepted(&mut table, broker("a", 0));
     let mut other = broker("a", 1);
     other.cluster = ClusterName::parse("other").unwrap();
-    let error = table.register(at(0), other).unwrap_err();
+    let error = table.register(at(0), &other).unwrap_err();
     assert!(
         matches!(error, RegisterError::NameOfOtherCluster { .. }),
         "{error}"
@@ -69,7 +69,7 @@ fn rule_3_an_older_state_does_not_take_the_id_from_a_newer_one() {
     let mut late = broker("a", 0);
     late.addr = "late:10911".into();
     late.version.state_version = 4;
-    let outcome = table.register(at(0), late).unwrap();
+    let outcome = table.register(at(0), &late).unwrap();
     assert_eq!(
         outcome,
         Registered::Superseded {
@@ -101,7 +101,7 @@ fn rule_4_a_broker_that_is_not_there_cannot_begin_with_one_topic() {
     let mut table = RouteTable::default();
     let mut single = broker("a", 0);
     single.topics.truncate(1);
-    let error = table.register(at(0), single.clone()).unwrap_err();
+    let error = table.register(at(0), &single).unwrap_err();
     assert!(matches!(error, RegisterError::NotYetRegistered { .. }));
     assert_eq!(
         (
@@ -126,7 +126,7 @@ fn rule_4_a_refusal_leaves_the_broker_under_its_former_id() {
     let mut single = broker("a", 0);
     single.addr = "a-1:10911".into();
     single.topics.truncate(1);
-    assert!(table.register(at(0), single).is_err());
+    assert!(table.register(at(0), &single).is_err());
     assert_eq!(table.members("a").addresses, [(1, "a-1:10911".to_owned())]);
 }
 

@@ -5,6 +5,8 @@
 #![warn(missing_docs)]
 
 pub mod body;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod header;
 pub mod java_properties;
 pub mod json;

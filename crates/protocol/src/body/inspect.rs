@@ -35,7 +35,7 @@ pub struct ConsumerRunningInfo {
 impl ConsumerRunningInfo {
     /// Reads the body from what a client wrote.
     pub fn from_json(body: &[u8]) -> Result<Self, JsonError> {
-        json::from_slice(body)
+        json::object_from_slice(body)
     }
 }
 

@@ -20,6 +20,8 @@ mod replicas;
 mod route;
 mod static_topic;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod topic;
 mod version;
 
@@ -35,7 +37,7 @@ macro_rules! json_body {
 
             /// Reads the body from what Java or another client wrote.
             pub fn from_json(body: &[u8]) -> Result<Self, $crate::json::JsonError> {
-                $crate::json::from_slice(body)
+                $crate::json::object_from_slice(body)
             }
         }
     )+};

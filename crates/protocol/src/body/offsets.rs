@@ -62,7 +62,7 @@ impl ResetOffsetBody {
 
     /// Reads the body from what Java wrote.
     pub fn from_json(body: &[u8]) -> Result<Self, JsonError> {
-        json::from_slice(body)
+        json::object_from_slice(body)
     }
 }
 
@@ -135,7 +135,7 @@ impl ConsumerStatusBody {
 
     /// Reads the body from what Java wrote.
     pub fn from_json(body: &[u8]) -> Result<Self, JsonError> {
-        json::from_slice(body)
+        json::object_from_slice(body)
     }
 }
 

@@ -51,7 +51,7 @@ impl ConsumeStats {
 
     /// Reads the body from what Java wrote.
     pub fn from_json(body: &[u8]) -> Result<Self, JsonError> {
-        json::from_slice(body)
+        json::object_from_slice(body)
     }
 }
 
@@ -104,7 +104,7 @@ impl ConsumeStatsList {
 
     /// Reads the body from what Java wrote.
     pub fn from_json(body: &[u8]) -> Result<Self, JsonError> {
-        json::from_slice(body)
+        json::object_from_slice(body)
     }
 }
 
@@ -145,7 +145,7 @@ impl TopicStatsTable {
 
     /// Reads the body from what Java wrote.
     pub fn from_json(body: &[u8]) -> Result<Self, JsonError> {
-        json::from_slice(body)
+        json::object_from_slice(body)
     }
 }
 

@@ -11,6 +11,9 @@ pub enum SyntaxFault {
     /// No value begins with this byte.
     #[error("a value was expected")]
     Value,
+    /// A body is an object.
+    #[error("an object was expected")]
+    Object,
     /// A key is a string, a whole number or (once) an object.
     #[error("a key was expected")]
     Key,

@@ -41,6 +41,21 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     serde_json::from_slice(&strict).map_err(JsonError::Shape)
 }
 
+/// As [`from_slice`], for values that are objects: serde would also take a list of the fields.
+pub(crate) fn object_from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
+    let at = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace())
+        .count();
+    if text.get(at).is_some_and(|&byte| byte != b'{') {
+        return Err(JsonError::Syntax {
+            at,
+            fault: SyntaxFault::Object,
+        });
+    }
+    from_slice(text)
+}
+
 /// Strict JSON of a value that always has one: string or number map keys, nothing that fails.
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("bodies have string or integer map keys and no failing parts")

@@ -5,7 +5,30 @@ use std::{
     fmt::Debug,
 };
 
-use rmq_protocol::{body::*, json::JsonError};
+use rmq_protocol::{
+    body::{
+        BrokerData, BrokerMemberGroup, BrokerMemberGroupResponse, BrokerReplicasInfo,
+        BrokerStatsData, BrokerStatsItem, CheckClientRequest, ClusterInfo, Connection,
+        ConsumeFromWhere, ConsumeMessageDirectlyResult, ConsumeQueueData, ConsumeResult,
+        ConsumeStats, ConsumeStatsList, ConsumeStatus, ConsumeTimeSpan, ConsumeType,
+        ConsumerConnection, ConsumerData, ConsumerIdList, ConsumerOffsets, ConsumerRunningInfo,
+        ConsumerStatusBody, CorrectionOffsets, CustomizedRetryPolicy, DataVersion,
+        ElectMasterResponse, EpochEntry, EpochEntryCache, ExponentialRetryPolicy, GroupConfigList,
+        GroupForbidden, GroupList, GroupRetryPolicy, GroupRetryPolicyType, HaClientInfo,
+        HaConnectionInfo, HaRuntimeInfo, HeartbeatData, KvTable, LockBatchRequest,
+        LockBatchResponse, LogicQueueMappingItem, MessageModel, MessageQueue,
+        MessageQueueAssignment, MessageRequestMode, MessageRequestModes, OffsetWrapper,
+        ProcessQueueInfo, ProducerConnection, ProducerData, ProducerInfo, ProducerTable,
+        QueryAssignmentRequest, QueryAssignmentResponse, QueryConsumeQueueResponse,
+        QuerySubscriptionResponse, QueueData, QueueTimeSpan, RegisterBrokerBody, ReplicaIdentity,
+        ReplicasInfo, ResetOffsetBody, ResetOffsetBodyForC, SetMessageRequestMode,
+        SimpleSubscription, SubscriptionData, SubscriptionGroupConfig, SubscriptionGroupWrapper,
+        SyncStateSet, TopicConfig, TopicConfigAndQueueMapping, TopicConfigFile, TopicConfigList,
+        TopicConfigWrapper, TopicList, TopicOffset, TopicQueueMappingDetail, TopicQueueMappingInfo,
+        TopicRouteData, TopicStatsTable,
+    },
+    json::JsonError,
+};
 
 /// One body: our bytes, and a check that given bytes read as the same value.
 pub struct Body {

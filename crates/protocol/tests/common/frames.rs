@@ -4,7 +4,12 @@ use std::{borrow::Cow, fmt::Debug};
 
 use bytes::BytesMut;
 use rmq_protocol::{
-    header::*,
+    header::{
+        CreateTopic, DecodeHeader, FieldError, GetRoute, OffsetResponse, PullMessage,
+        PullMessageResponse, QueryConsumerOffset, RegisterBroker, RegisterBrokerResponse,
+        SearchOffset, SendBack, SendMessageResponse, SendMessageV1, SendMessageV2,
+        UnregisterClient, UpdateConsumerOffset,
+    },
     remoting::{
         Command, ExtFields, FLAG_ONEWAY, Language, Serializer, Split, request_code, response_code,
         split_frame,

@@ -52,8 +52,16 @@ class ClusterCommandsTest extends ClusterTest {
     }
 
     @Test
+    void clusterList_run_as_a_program_exits_with_zero() throws Exception {
+        MqAdmin run = MqAdmin.process("clusterList");
+        assertEquals(0, run.exit, run.toString());
+        assertEquals("", run.err.strip(), run.toString());
+        assertEquals(topology.brokerName(), run.row(topology.cluster()).get(1));
+    }
+
+    @Test
     void brokerStatus_without_a_broker_says_what_is_missing() throws Exception {
-        MqAdmin run = MqAdmin.run("brokerStatus");
+        MqAdmin run = MqAdmin.process("brokerStatus");
         assertEquals(1, run.exit);
         assertTrue(run.err.contains("Missing required option"), run.toString());
     }

@@ -2,6 +2,8 @@ package rmq.e2e.mqadmin;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,7 +15,10 @@ import java.util.regex.Pattern;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 import rmq.e2e.ClusterTest;
 
-/** One run of the official mqadmin, as the process that a person would start. */
+/**
+ * One run of the official mqadmin. Most run inside this JVM, one after the other (a JVM of its own takes seconds);
+ * where the exit code matters, {@link #process} starts the program that a person would start.
+ */
 final class MqAdmin {
     private static final long LIMIT_SECONDS = 120;
 
@@ -29,14 +34,39 @@ final class MqAdmin {
         this.err = err;
     }
 
+    /** Gives each run commands of its own: they keep state between two runs in one JVM. */
+    private static final class Startup extends MQAdminStartup {
+        static void run(String[] arguments) {
+            SUB_COMMANDS.clear();
+            main0(arguments, null);
+        }
+    }
+
     /** Runs a command with {@code -n} of the cluster added. */
-    static MqAdmin run(String... arguments) throws Exception {
+    static synchronized MqAdmin run(String... arguments) {
+        PrintStream out = System.out;
+        PrintStream err = System.err;
+        ByteArrayOutputStream capturedOut = new ByteArrayOutputStream();
+        ByteArrayOutputStream capturedErr = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(capturedOut, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(capturedErr, true, StandardCharsets.UTF_8));
+        try {
+            Startup.run(withNameServer(arguments).toArray(new String[0]));
+        } finally {
+            System.setOut(out);
+            System.setErr(err);
+        }
+        return new MqAdmin(Arrays.asList(arguments), 0,
+            capturedOut.toString(StandardCharsets.UTF_8), capturedErr.toString(StandardCharsets.UTF_8));
+    }
+
+    /** The same as a process of its own. */
+    static MqAdmin process(String... arguments) throws Exception {
         List<String> command = new ArrayList<>(List.of(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
             "-Duser.home=" + System.getProperty("user.home"), "-Drmq.log.name=mqadmin",
             "-cp", System.getProperty("java.class.path"), MQAdminStartup.class.getName()));
-        command.addAll(Arrays.asList(arguments));
-        command.addAll(List.of("-n", ClusterTest.namesrv()));
+        command.addAll(withNameServer(arguments));
         Path out = Files.createTempFile("mqadmin", ".out");
         Path err = Files.createTempFile("mqadmin", ".err");
         try {
@@ -53,8 +83,14 @@ final class MqAdmin {
         }
     }
 
-    /** Exit 0 and not a word on the error stream (mqadmin prints a stack trace there and still exits 0). */
-    static MqAdmin succeed(String... arguments) throws Exception {
+    private static List<String> withNameServer(String... arguments) {
+        List<String> all = new ArrayList<>(Arrays.asList(arguments));
+        all.addAll(List.of("-n", ClusterTest.namesrv()));
+        return all;
+    }
+
+    /** Not a word on the error stream: mqadmin prints the stack trace of a failure there, and exits 0 all the same. */
+    static MqAdmin succeed(String... arguments) {
         MqAdmin run = run(arguments);
         assertEquals(0, run.exit, run.toString());
         assertEquals("", run.err.strip(), run.toString());
@@ -62,7 +98,7 @@ final class MqAdmin {
     }
 
     /** A command that the server refuses: the stack trace names the response code. */
-    static MqAdmin refused(int code, String... arguments) throws Exception {
+    static MqAdmin refused(int code, String... arguments) {
         MqAdmin run = run(arguments);
         if (!Pattern.compile("CODE: " + code + "\\b").matcher(run.err).find()) {
             throw new AssertionError("wanted a refusal with code " + code + ": " + run);

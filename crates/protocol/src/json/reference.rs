@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use super::JsonError;
 
+/// Longest text with references: it is built as a tree of values, which costs far more than text.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Most references of one text.
 const REFERENCES_MAX: usize = 256;
 /// Most bytes, as counted by [`measure`], that references may add to a text.
@@ -18,6 +20,9 @@ const COPIED_BYTES_MAX: usize = 1024 * 1024;
 /// Replaces every reference of a strict text; `at` is where the first one stood.
 pub(super) fn resolve(strict: &[u8], at: usize) -> Result<Vec<u8>, JsonError> {
     let refused = || JsonError::Reference { at };
+    if strict.len() > TEXT_BYTES_MAX {
+        return Err(refused());
+    }
     let mut root: Value = serde_json::from_slice(strict).map_err(JsonError::Shape)?;
     let mut pending = Vec::new();
     collect(&root, &mut Vec::new(), &mut pending);

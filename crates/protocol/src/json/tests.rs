@@ -264,6 +264,15 @@ fn references_cannot_make_a_short_text_grow_without_end() {
 }
 
 #[test]
+fn references_in_a_long_text_are_refused_before_a_tree_is_built() {
+    let text = format!(
+        "[{}{{\"$ref\":\"$[0]\"}}]",
+        "[12345678901234],".repeat(70_000)
+    );
+    assert!(refused(&text).contains("$ref"));
+}
+
+#[test]
 fn type_hints_are_plain_keys() {
     assert_eq!(value("{\"@type\":\"x.y.Z\"}"), json!({"@type": "x.y.Z"}));
 }

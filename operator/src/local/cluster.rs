@@ -1,0 +1,291 @@
+//! A running cluster: brought up in order, watched, and stopped in the reverse order.
+//!
+//! **Invariant:** NameServers listen before brokers start, and outlive them. Dropping the value
+//! stops every process, without waiting for it; [`LocalCluster::stop`] waits.
+
+use crate::local::folder::{self, ClaimError, ProcessLock};
+use crate::local::plan::{LocalPlan, ProcessPlan};
+use crate::local::report::{Report, Row};
+use crate::local::routes::{self, Expected};
+use crate::local::state::{Phase, ProcessState};
+use crate::local::supervise::{Order, StateCell, Supervisor};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long an orderly stop may take.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+/// How long processes of an earlier run may take to end.
+const LEFTOVER_PATIENCE: Duration = Duration::from_secs(30);
+const LEFTOVER_POLL: Duration = Duration::from_millis(50);
+const ROUTES_POLL: Duration = Duration::from_millis(25);
+
+/// How to run a plan.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The program whose sub-commands are the roles: usually this one.
+    pub program: PathBuf,
+    /// The folder that the plan speaks of.
+    pub data_dir: PathBuf,
+}
+
+/// Why a cluster did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder.
+    #[error(transparent)]
+    Folder(#[from] ClaimError),
+    /// A process of an earlier run did not end.
+    #[error("{name} of an earlier run still uses {path}: end it first")]
+    Leftover {
+        /// Which.
+        name: String,
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// A process ended before it listened.
+    #[error("{name} {reason}")]
+    Process {
+        /// Which.
+        name: String,
+        /// How it ended, with its last words.
+        reason: String,
+    },
+}
+
+#[derive(Debug)]
+struct Member {
+    plan: ProcessPlan,
+    state: watch::Receiver<ProcessState>,
+}
+
+/// A running cluster.
+#[derive(Debug)]
+pub struct LocalCluster {
+    plan: LocalPlan,
+    program: PathBuf,
+    name_servers: Vec<Member>,
+    brokers: Vec<Member>,
+    name_server_tasks: JoinSet<()>,
+    broker_tasks: JoinSet<()>,
+    name_server_orders: watch::Sender<Order>,
+    broker_orders: watch::Sender<Order>,
+    changes: Arc<watch::Sender<u64>>,
+    seen: watch::Receiver<u64>,
+    _lock: ProcessLock,
+}
+
+impl LocalCluster {
+    /// Takes the data folder; nothing runs yet.
+    pub fn claim(plan: LocalPlan, options: &RunOptions) -> Result<Self, StartError> {
+        let lock = ProcessLock::take_run(&options.data_dir)?;
+        let (changes, seen) = watch::channel(0);
+        Ok(Self {
+            plan,
+            program: options.program.clone(),
+            name_servers: Vec::new(),
+            brokers: Vec::new(),
+            name_server_tasks: JoinSet::new(),
+            broker_tasks: JoinSet::new(),
+            name_server_orders: watch::Sender::new(Order::Run),
+            broker_orders: watch::Sender::new(Order::Run),
+            changes: Arc::new(changes),
+            seen,
+            _lock: lock,
+        })
+    }
+
+    /// Starts everything and returns when all is ready. `waiting` hears, at most once a second,
+    /// what is still missing. After an error, or when dropped half-way, [`LocalCluster::stop`]
+    /// stops what runs.
+    pub async fn bring_up(&mut self, waiting: &mut dyn FnMut(&str)) -> Result<(), StartError> {
+        self.await_leftovers(waiting).await?;
+        for plan in self.plan.name_servers.clone() {
+            let member = self.supervise(plan, String::new());
+            self.name_servers.push(member);
+        }
+        self.until(waiting, |state| state.address.is_some()).await?;
+        let addresses: Vec<String> = self
+            .name_server_addresses()
+            .iter()
+            .map(SocketAddr::to_string)
+            .collect();
+        for plan in self.plan.brokers.clone() {
+            let member = self.supervise(plan, addresses.join(";"));
+            self.brokers.push(member);
+        }
+        let mut said = Instant::now();
+        loop {
+            self.until(waiting, |state| state.phase == Phase::Ready)
+                .await?;
+            match routes::complete(&self.name_server_addresses(), &self.expected()).await {
+                Ok(()) => return Ok(()),
+                Err(missing) if said.elapsed() >= Duration::from_secs(1) => {
+                    waiting(&missing);
+                    said = Instant::now();
+                }
+                Err(_) => {}
+            }
+            sleep(ROUTES_POLL).await;
+        }
+    }
+
+    /// Waits for the next change of any process.
+    pub async fn changed(&mut self) {
+        // We hold a sender: the channel cannot close.
+        let _ = self.seen.changed().await;
+    }
+
+    /// All processes: NameServers first.
+    pub fn states(&self) -> Vec<(&ProcessPlan, ProcessState)> {
+        self.members()
+            .map(|member| (&member.plan, member.state.borrow().clone()))
+            .collect()
+    }
+
+    /// The table.
+    pub fn rows(&self) -> Vec<Row> {
+        self.states()
+            .iter()
+            .map(|(plan, state)| Row::of(plan, state))
+            .collect()
+    }
+
+    /// The JSON line.
+    pub fn report(&self) -> Report {
+        Report::of(&self.plan.cluster, self.states().into_iter())
+    }
+
+    /// Stops all processes in order: brokers, then NameServers; with force after 30 seconds.
+    pub async fn stop(&mut self) {
+        let deadline = Instant::now() + STOP_PATIENCE;
+        self.broker_orders.send_replace(Order::StopBy(deadline));
+        while self.broker_tasks.join_next().await.is_some() {}
+        self.name_server_orders
+            .send_replace(Order::StopBy(deadline));
+        while self.name_server_tasks.join_next().await.is_some() {}
+    }
+
+    /// Ends all processes at once.
+    pub async fn kill(&mut self) {
+        self.broker_orders.send_replace(Order::Kill);
+        self.name_server_orders.send_replace(Order::Kill);
+        while self.broker_tasks.join_next().await.is_some() {}
+        while self.name_server_tasks.join_next().await.is_some() {}
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.name_servers.iter().chain(&self.brokers)
+    }
+
+    fn supervise(&mut self, plan: ProcessPlan, name_servers: String) -> Member {
+        let broker = plan.group.is_some();
+        let orders = if broker {
+            &self.broker_orders
+        } else {
+            &self.name_server_orders
+        };
+        let tasks = if broker {
+            &mut self.broker_tasks
+        } else {
+            &mut self.name_server_tasks
+        };
+        let (state, reader) = watch::channel(ProcessState::new());
+        let supervisor = Supervisor {
+            program: self.program.clone(),
+            plan: plan.clone(),
+            name_servers,
+            orders: orders.subscribe(),
+            cell: StateCell {
+                state,
+                changes: Arc::clone(&self.changes),
+            },
+        };
+        tasks.spawn(supervisor.run());
+        Member {
+            plan,
+            state: reader,
+        }
+    }
+
+    /// Waits until every process is as wanted; fails when one has ended for good.
+    async fn until(
+        &mut self,
+        waiting: &mut dyn FnMut(&str),
+        wanted: fn(&ProcessState) -> bool,
+    ) -> Result<(), StartError> {
+        loop {
+            self.seen.mark_unchanged();
+            let mut missing = None;
+            for (plan, state) in self.states() {
+                if state.phase == Phase::Stopped {
+                    let reason = state.reason.unwrap_or_else(|| "ended".to_owned());
+                    return Err(StartError::Process {
+                        name: plan.name.clone(),
+                        reason,
+                    });
+                }
+                if missing.is_none() && !wanted(&state) {
+                    let reason = state.reason.unwrap_or_else(|| "is starting".to_owned());
+                    missing = Some(format!("{}: {reason}", plan.name));
+                }
+            }
+            let Some(missing) = missing else {
+                return Ok(());
+            };
+            if timeout(Duration::from_secs(1), self.seen.changed())
+                .await
+                .is_err()
+            {
+                waiting(&missing);
+            }
+        }
+    }
+
+    /// After a crash of an earlier `up`, its processes are still stopping.
+    async fn await_leftovers(&self, waiting: &mut dyn FnMut(&str)) -> Result<(), StartError> {
+        let deadline = Instant::now() + LEFTOVER_PATIENCE;
+        for process in self.plan.name_servers.iter().chain(&self.plan.brokers) {
+            let mut said = false;
+            while folder::is_held(process) {
+                if Instant::now() >= deadline {
+                    let (name, path) = (process.name.clone(), process.data_dir());
+                    return Err(StartError::Leftover { name, path });
+                }
+                if !said {
+                    waiting(&format!(
+                        "{} of an earlier run is still stopping",
+                        process.name
+                    ));
+                    said = true;
+                }
+                sleep(LEFTOVER_POLL).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn name_server_addresses(&self) -> Vec<SocketAddr> {
+        self.name_servers
+            .iter()
+            .filter_map(|member| member.state.borrow().address)
+            .collect()
+    }
+
+    fn expected(&self) -> Vec<Expected> {
+        self.brokers
+            .iter()
+            .filter_map(|member| {
+                Some(Expected {
+                    group: member.plan.group.clone()?,
+                    id: member.plan.id?,
+                    address: member.state.borrow().address?,
+                })
+            })
+            .collect()
+    }
+}

@@ -108,7 +108,7 @@ fn trim_queues(core: &Core, log_min: u64) -> usize {
             match core.table.with_io(|| files.delete(queue.name(), *base)) {
                 Ok(()) => deleted += 1,
                 Err(error) => {
-                    tracing::warn!(%error, topic = %queue.topic, "cannot delete queue file")
+                    tracing::warn!(%error, topic = %queue.topic, "cannot delete queue file");
                 }
             }
         }

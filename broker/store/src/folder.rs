@@ -139,12 +139,11 @@ impl Tombstones {
         if self.below.len() == before {
             return Ok(());
         }
-        let text: String = self
-            .below
-            .iter()
-            .map(|(topic, offset)| format!("{offset} {topic}\n"))
-            .collect();
-        replace(&self.path, text.as_bytes())
+        let mut text = Vec::new();
+        for (topic, offset) in &self.below {
+            writeln!(text, "{offset} {topic}")?;
+        }
+        replace(&self.path, &text)
     }
 }
 

@@ -158,7 +158,9 @@ struct Scan<'a> {
     cold_bytes: u64,
     segment: Option<Arc<Segment>>,
     outcome: ReadOutcome,
+    /// Log below this offset is gone.
     removed_below: u64,
+    removed: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -178,6 +180,7 @@ impl<'a> Scan<'a> {
             segment: None,
             outcome: ReadOutcome::empty(ReadStatus::NoMatchedMessage, request.offset, 0, 0),
             removed_below: 0,
+            removed: false,
         }
     }
 
@@ -218,7 +221,7 @@ impl<'a> Scan<'a> {
         self.outcome.next = at as i64;
         if !self.outcome.messages.is_empty() {
             self.outcome.status = ReadStatus::Found;
-        } else if self.removed_below > 0 {
+        } else if self.removed {
             self.outcome.status = ReadStatus::MessageWasRemoving;
         }
         self.outcome
@@ -240,14 +243,14 @@ impl<'a> Scan<'a> {
         if unit.offset < self.removed_below || !(self.request.filter)(unit.tags_code) {
             return true;
         }
-        match self.record(unit) {
-            Some(record) => {
-                self.outcome.bytes += size;
-                self.outcome.messages.push(record);
-                self.outcome.queue_offsets.push(index as i64);
-                self.outcome.cold = behind > self.cold_bytes;
-            }
-            None => {
+        if let Some(record) = self.record(unit) {
+            self.outcome.bytes += size;
+            self.outcome.messages.push(record);
+            self.outcome.queue_offsets.push(index as i64);
+            self.outcome.cold = behind > self.cold_bytes;
+        } else {
+            self.removed = true;
+            if unit.offset < self.core.chain.min() {
                 let segment = self.core.chain.segment_bytes();
                 self.removed_below = (unit.offset / segment + 1) * segment;
             }

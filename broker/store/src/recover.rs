@@ -255,7 +255,7 @@ impl Recovery<'_> {
 
     fn walk(&mut self, pass: &mut Pass, end: Option<u64>) -> io::Result<u64> {
         let mut at = pass.from;
-        let total = self.segments.last().map_or(at, |segment| segment.end());
+        let total = self.segments.last().map_or(at, |last| last.end());
         while at < end.unwrap_or(total) {
             let Some(segment) = self.segment_of(at) else {
                 break;
@@ -268,19 +268,20 @@ impl Recovery<'_> {
                     self.take(pass, &record, at, len)?;
                     at += len as u64;
                 }
-                walk::Entry::Filler => at = segment.end(),
-                walk::Entry::End => match self.after_damage(&segment, at) {
-                    Some(next) => {
-                        self.note_damage(pass, bytes, at, segment.base, next);
-                        at = next;
-                    }
-                    None => {
+                walk::Entry::Filler => {
+                    segment.region.release(0, segment.region.len());
+                    at = segment.end();
+                }
+                walk::Entry::End => {
+                    let Some(next) = self.after_damage(&segment, at) else {
                         let rest = bytes.get(position..).unwrap_or_default();
                         self.report.torn_tail |=
                             pass.first && rest.iter().take(4096).any(|byte| *byte != 0);
                         break;
-                    }
-                },
+                    };
+                    self.note_damage(pass, bytes, at, segment.base, next);
+                    at = next;
+                }
             }
             if pass.first {
                 self.progress(pass, at, total);
@@ -472,6 +473,7 @@ impl Recovery<'_> {
     /// Forces what the walk looked at or made to the disk: it may have been in memory only.
     fn force_to_disk(&self, log: &[Arc<Segment>], folder: &Folder, end: u64) -> io::Result<()> {
         for segment in log.iter().filter(|segment| segment.end() > self.trusted) {
+            segment.region.release(0, segment.region.len());
             let from = self.trusted.max(segment.base) - segment.base;
             let upto = end.min(segment.end()).saturating_sub(segment.base);
             if upto > from {

@@ -226,19 +226,21 @@ impl MessageStore {
             .table
             .topics()
             .iter()
-            .map(|topic| topic.to_string())
+            .map(|topic| String::from(&**topic))
             .collect()
     }
 
     /// Deletes a topic's queues; its records stay in the log, out of reach, until the log is cut.
     pub fn delete_topic(&self, topic: &str) -> std::io::Result<bool> {
         let core = self.core();
-        let deleted = core.table.delete(topic)?;
-        if deleted {
-            let end = lock(&core.appender).at();
-            lock(&core.tombstones).add(topic, end)?;
+        if !core.table.detach(topic) {
+            return core.table.delete_files(topic);
         }
-        Ok(deleted)
+        // Noted before the files go: a crash in between must not bring the topic back.
+        let end = lock(&core.appender).at();
+        lock(&core.tombstones).add(topic, end)?;
+        core.table.delete_files(topic)?;
+        Ok(true)
     }
 
     /// Deletes every topic that `keep` does not want; gives their names.
@@ -367,7 +369,7 @@ fn check_options(options: &StoreOptions) -> Result<(), OpenError> {
             "must be between 4096 and 2147483647",
         );
     }
-    if options.segment_bytes % 4096 != 0 {
+    if !options.segment_bytes.is_multiple_of(4096) {
         return wrong("mappedFileSizeCommitLog", "must be a multiple of 4096");
     }
     if options.queue_file_units == 0 {

@@ -229,7 +229,7 @@ fn upkeep_loop(core: &Core, stop: &Stop) {
             last_round = Instant::now();
         }
         release_pages(core, ticks);
-        if ticks % 10 == 0 {
+        if ticks.is_multiple_of(10) {
             crate::expire::run(core, false);
         }
     }
@@ -318,7 +318,7 @@ fn release_pages(core: &Core, ticks: u64) {
     let end = core.end();
     let keep = end.saturating_sub(KEEP_MAPPED);
     let mut rounds = lock(&core.rounds);
-    let all = ticks % 10 == 0;
+    let all = ticks.is_multiple_of(10);
     if !all && keep < rounds.released + KEEP_MAPPED / 4 {
         return;
     }

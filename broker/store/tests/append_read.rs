@@ -1,4 +1,5 @@
 //! Appending and reading through the public API: offsets, statuses, limits, filters, file rolls.
+#![expect(clippy::unwrap_used, reason = "a test stops where something is wrong")]
 
 mod common;
 
@@ -301,6 +302,44 @@ fn listeners_hear_of_arrivals_in_the_append_round() {
         told.arrivals,
         [("T".into(), 1, 0), ("T".into(), 1, 1), ("U".into(), 0, 0)]
     );
+}
+
+#[test]
+fn many_threads_get_dense_offsets_across_file_rolls_and_queue_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open(dir.path());
+    let threads: Vec<_> = (0..4u32)
+        .map(|thread| {
+            let store = store.clone();
+            std::thread::spawn(move || {
+                let mut results = Vec::new();
+                for round in 0..150u32 {
+                    let body = [thread.to_be_bytes(), round.to_be_bytes()].concat();
+                    let group = [
+                        message("T", 0, &body, b""),
+                        message("T", thread, &body, b""),
+                    ];
+                    store.append(&group, &mut results);
+                    assert!(results.iter().all(Result::is_ok));
+                    if round % 40 == thread {
+                        store.checkpoint().unwrap();
+                    }
+                    let seen = bodies(&store, "T", thread);
+                    assert!(seen.iter().any(|found| *found == body));
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(bodies(&store, "T", 0).len(), 4 * 150 + 150);
+    for thread in 1..4 {
+        assert_eq!(bodies(&store, "T", thread).len(), 150);
+    }
+    let copy = crash_copy(dir.path());
+    let (again, _) = open(copy.path());
+    assert_eq!(bodies(&again, "T", 0), bodies(&store, "T", 0));
 }
 
 #[test]

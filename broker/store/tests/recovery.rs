@@ -1,5 +1,6 @@
 //! Crashes: the tail cut, zeroed and flipped at every byte; lost queue files; lost checkpoint; reopening
 //! without a shutdown. After each, acknowledged messages are there and queues are dense.
+#![expect(clippy::unwrap_used, reason = "a test stops where something is wrong")]
 
 mod common;
 
@@ -191,6 +192,8 @@ fn the_walk_after_a_crash_starts_at_the_checkpoint() {
     assert_eq!((report.records, report.rebuilt_entries), (1, 1));
 }
 
+type Harm = fn(&Path);
+
 #[test]
 fn lost_and_damaged_queue_files_are_rebuilt_after_an_orderly_stop() {
     let dir = tempfile::tempdir().unwrap();
@@ -202,7 +205,6 @@ fn lost_and_damaged_queue_files_are_rebuilt_after_an_orderly_stop() {
     store.shutdown().unwrap();
     drop(store);
     let last = "consumequeue/T/0/00000000000000004000";
-    type Harm = fn(&Path);
     let harms: [(&str, Harm); 8] = [
         ("nothing", |_| {}),
         ("cut by 7 bytes", |path| resize(path, 20 * 20 - 7)),
@@ -212,7 +214,7 @@ fn lost_and_damaged_queue_files_are_rebuilt_after_an_orderly_stop() {
         ("last half zero", |path| overwrite(path, 10 * 20, &[0; 200])),
         ("last file removed", |path| fs::remove_file(path).unwrap()),
         ("folder removed", |path| {
-            fs::remove_dir_all(path.parent().unwrap()).unwrap()
+            fs::remove_dir_all(path.parent().unwrap()).unwrap();
         }),
     ];
     for (what, harm) in harms {

@@ -78,7 +78,7 @@ pub(crate) fn load(files: &Files, name: QueueName<'_>, below: u64) -> io::Result
 
 /// Whether anything was written at `index`, whole or in part.
 fn behind(files: &Files, name: QueueName<'_>, index: u64) -> io::Result<bool> {
-    if index % files.file_units() == 0 {
+    if index.is_multiple_of(files.file_units()) {
         return Ok(false);
     }
     Ok(files

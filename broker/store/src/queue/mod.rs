@@ -277,7 +277,7 @@ impl Queue {
             next: index,
             min: index,
             tail_base: index,
-            starts_inside: index % files.file_units() != 0,
+            starts_inside: !index.is_multiple_of(files.file_units()),
             dirty: state.dirty,
             ..State::default()
         };

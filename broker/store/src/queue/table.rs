@@ -133,8 +133,8 @@ impl Table {
         work()
     }
 
-    /// Takes a topic away with its files; `false` if there was none.
-    pub(crate) fn delete(&self, topic: &str) -> io::Result<bool> {
+    /// Takes a topic out of use; `false` if there was none.
+    pub(crate) fn detach(&self, topic: &str) -> bool {
         let removed = write_lock(&self.topics).remove(topic);
         for queue in removed
             .iter()
@@ -143,15 +143,19 @@ impl Table {
             queue.mark_gone();
             self.files.close(queue.name().serial);
         }
+        removed.is_some()
+    }
+
+    /// Deletes the files of a topic that was [detached](Self::detach); `false` if there were none.
+    pub(crate) fn delete_files(&self, topic: &str) -> io::Result<bool> {
         if rmq_types::TopicName::check(topic).is_err() {
-            return Ok(removed.is_some());
+            return Ok(false);
         }
         let dir = self.files.dir().join(topic);
-        let on_disk = self.with_io(|| match std::fs::remove_dir_all(&dir) {
+        self.with_io(|| match std::fs::remove_dir_all(&dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
             Ok(()) => Ok(true),
-        })?;
-        Ok(removed.is_some() || on_disk)
+        })
     }
 }

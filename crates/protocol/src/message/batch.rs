@@ -56,7 +56,10 @@ pub const ITEM_OVERHEAD: usize = 22;
 /// The messages of a batch body, in order.
 #[must_use]
 pub const fn iter(body: &[u8]) -> Items<'_> {
-    Items { rest: body, item: 0 }
+    Items {
+        rest: body,
+        item: 0,
+    }
 }
 
 /// Iterator of [`iter`].
@@ -75,22 +78,38 @@ impl<'a> Items<'a> {
         let total = usize::try_from(stated)
             .ok()
             .filter(|total| *total >= ITEM_OVERHEAD)
-            .ok_or(BatchError::Length { item, field: "total", value: i64::from(stated) })?;
+            .ok_or(BatchError::Length {
+                item,
+                field: "total",
+                value: i64::from(stated),
+            })?;
         let whole = self.rest.get(..total).ok_or(truncated(total))?;
         let flag = number(whole, 12).ok_or(truncated(16))?;
         let stated_body = number(whole, 16).ok_or(truncated(20))?;
-        let body_len = usize::try_from(stated_body)
-            .map_err(|_| BatchError::Length { item, field: "body", value: i64::from(stated_body) })?;
-        let mismatch = |counted| BatchError::SizeMismatch { item, stated: total, counted };
+        let body_len = usize::try_from(stated_body).map_err(|_| BatchError::Length {
+            item,
+            field: "body",
+            value: i64::from(stated_body),
+        })?;
+        let mismatch = |counted| BatchError::SizeMismatch {
+            item,
+            stated: total,
+            counted,
+        };
         let body_end = 20usize.saturating_add(body_len);
-        let body = whole.get(20..body_end).ok_or(mismatch(body_end.saturating_add(2)))?;
+        let body = whole
+            .get(20..body_end)
+            .ok_or(mismatch(body_end.saturating_add(2)))?;
         let length = whole
             .get(body_end..body_end + 2)
             .and_then(|bytes| bytes.try_into().ok())
             .map(i16::from_be_bytes)
             .ok_or(mismatch(body_end + 2))?;
-        let properties_len = usize::try_from(length)
-            .map_err(|_| BatchError::Length { item, field: "properties", value: i64::from(length) })?;
+        let properties_len = usize::try_from(length).map_err(|_| BatchError::Length {
+            item,
+            field: "properties",
+            value: i64::from(length),
+        })?;
         let end = body_end + 2 + properties_len;
         if end != total {
             return Err(mismatch(end));
@@ -98,12 +117,20 @@ impl<'a> Items<'a> {
         let properties = whole.get(body_end + 2..end).ok_or(mismatch(end))?;
         self.rest = self.rest.get(total..).unwrap_or(&[]);
         self.item += 1;
-        Ok(BatchItem { flag, body, properties })
+        Ok(BatchItem {
+            flag,
+            body,
+            properties,
+        })
     }
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<i32> {
-    bytes.get(at..at + 4)?.try_into().ok().map(i32::from_be_bytes)
+    bytes
+        .get(at..at + 4)?
+        .try_into()
+        .ok()
+        .map(i32::from_be_bytes)
 }
 
 impl<'a> Iterator for Items<'a> {
@@ -124,8 +151,7 @@ impl<'a> Iterator for Items<'a> {
 /// Appends one message to a batch body; `false` if its properties are too long for the form.
 pub fn push(out: &mut Vec<u8>, item: &BatchItem<'_>) -> bool {
     let total = ITEM_OVERHEAD + item.body.len() + item.properties.len();
-    let (Ok(total), Ok(properties)) =
-        (i32::try_from(total), i16::try_from(item.properties.len()))
+    let (Ok(total), Ok(properties)) = (i32::try_from(total), i16::try_from(item.properties.len()))
     else {
         return false;
     };
@@ -172,16 +198,32 @@ mod tests {
     #[test]
     fn an_item_with_a_wrong_total_or_negative_length_is_refused() {
         let mut body = Vec::new();
-        push(&mut body, &BatchItem { flag: 0, body: b"hello", properties: b"" });
+        push(
+            &mut body,
+            &BatchItem {
+                flag: 0,
+                body: b"hello",
+                properties: b"",
+            },
+        );
         let mut longer = body.clone();
         longer[3] += 1;
         longer.push(0);
-        assert!(matches!(iter(&longer).next(), Some(Err(BatchError::SizeMismatch { .. }))));
+        assert!(matches!(
+            iter(&longer).next(),
+            Some(Err(BatchError::SizeMismatch { .. }))
+        ));
         let mut negative = body.clone();
         negative[16] = 0x80;
-        assert!(matches!(iter(&negative).next(), Some(Err(BatchError::Length { field: "body", .. }))));
+        assert!(matches!(
+            iter(&negative).next(),
+            Some(Err(BatchError::Length { field: "body", .. }))
+        ));
         body[0] = 0xFF;
-        assert!(matches!(iter(&body).next(), Some(Err(BatchError::Length { field: "total", .. }))));
+        assert!(matches!(
+            iter(&body).next(),
+            Some(Err(BatchError::Length { field: "total", .. }))
+        ));
         assert_eq!(iter(&body).count(), 1);
     }
 }

@@ -47,7 +47,12 @@ pub(super) fn read<'a>(text: &str, out: &'a mut [u8]) -> Result<&'a [u8], HexErr
         _ => Err(HexError::Digit { at }),
     };
     let mut count = 0;
-    for (index, (pair, slot)) in text.as_bytes().chunks_exact(2).zip(out.iter_mut()).enumerate() {
+    for (index, (pair, slot)) in text
+        .as_bytes()
+        .chunks_exact(2)
+        .zip(out.iter_mut())
+        .enumerate()
+    {
         *slot = (digit(index * 2, pair[0])? << 4) | digit(index * 2 + 1, pair[1])?;
         count = index + 1;
     }

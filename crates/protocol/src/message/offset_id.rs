@@ -38,7 +38,10 @@ impl OffsetId {
     /// Reads 32 or 56 characters of either case.
     pub fn parse(text: &str) -> Result<Self, HexError> {
         if text.len() != 32 && text.len() != 56 {
-            return Err(HexError::Length { length: text.len(), expected: "32 or 56" });
+            return Err(HexError::Length {
+                length: text.len(),
+                expected: "32 or 56",
+            });
         }
         let mut buffer = [0u8; 28];
         let bytes = hex::read(text, &mut buffer)?;
@@ -59,7 +62,10 @@ impl OffsetId {
         if offset < 0 {
             return Err(HexError::Range { field: "offset" });
         }
-        Ok(Self { host: SocketAddr::new(ip, port), offset })
+        Ok(Self {
+            host: SocketAddr::new(ip, port),
+            offset,
+        })
     }
 }
 
@@ -79,7 +85,10 @@ mod tests {
 
     #[test]
     fn a_v4_id_has_the_known_text() {
-        let id = OffsetId { host: "127.0.0.1:10911".parse().unwrap(), offset: 0x1234 };
+        let id = OffsetId {
+            host: "127.0.0.1:10911".parse().unwrap(),
+            offset: 0x1234,
+        };
         assert_eq!(id.to_string(), "7F00000100002A9F0000000000001234");
         assert_eq!(OffsetId::parse(&id.to_string().to_lowercase()), Ok(id));
     }

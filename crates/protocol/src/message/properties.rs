@@ -185,7 +185,10 @@ fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
 /// The value of `name`: the last one, as a Java map would hold.
 #[must_use]
 pub fn get<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    iter(text).filter(|(key, _)| *key == name.as_bytes()).last().map(|(_, value)| value)
+    iter(text)
+        .filter(|(key, _)| *key == name.as_bytes())
+        .last()
+        .map(|(_, value)| value)
 }
 
 /// As [`get`], only if the value is UTF-8.
@@ -275,7 +278,10 @@ mod tests {
 
     #[test]
     fn setting_replaces_the_old_value() {
-        assert_eq!(with(b"a\x011\x02b\x012\x02", "a", b"3"), b"b\x012\x02a\x013\x02");
+        assert_eq!(
+            with(b"a\x011\x02b\x012\x02", "a", b"3"),
+            b"b\x012\x02a\x013\x02"
+        );
     }
 
     #[test]

@@ -171,24 +171,25 @@ impl<'a> Record<'a> {
             .map(|host| if host.is_ipv6() { 12 } else { 0 })
             .sum::<usize>();
         let wide = usize::from(self.topic.len() > V1_TOPIC_BYTES_MAX);
-        RECORD_BYTES_MIN
-            + hosts
-            + wide
-            + self.body.len()
-            + self.topic.len()
-            + self.properties.len()
+        RECORD_BYTES_MIN + hosts + wide + self.body.len() + self.topic.len() + self.properties.len()
     }
 
     /// Whether the record can be written at all.
     pub fn check(&self) -> Result<(), EncodeError> {
         if self.topic.len() > i16::MAX as usize {
-            return Err(EncodeError::TopicTooLong { bytes: self.topic.len() });
+            return Err(EncodeError::TopicTooLong {
+                bytes: self.topic.len(),
+            });
         }
         if self.properties.len() > limits::PROPERTIES_BYTES_MAX {
-            return Err(EncodeError::PropertiesTooLong { bytes: self.properties.len() });
+            return Err(EncodeError::PropertiesTooLong {
+                bytes: self.properties.len(),
+            });
         }
         if self.encoded_len() > i32::MAX as usize {
-            return Err(EncodeError::BodyTooLong { bytes: self.body.len() });
+            return Err(EncodeError::BodyTooLong {
+                bytes: self.body.len(),
+            });
         }
         Ok(())
     }
@@ -199,7 +200,10 @@ impl<'a> Record<'a> {
         let total = self.encoded_len();
         let have = out.len();
         let Some(out) = out.get_mut(..total) else {
-            return Err(EncodeError::Buffer { needed: total, have });
+            return Err(EncodeError::Buffer {
+                needed: total,
+                have,
+            });
         };
         let wide = self.topic.len() > V1_TOPIC_BYTES_MAX;
         let mut put = Writer { out, at: 0 };
@@ -246,19 +250,28 @@ impl<'a> Record<'a> {
     /// Reads the record at the start of `bytes`; the second value is its length. The body's CRC is
     /// not looked at: [`Record::verify_body`].
     pub fn decode(bytes: &'a [u8]) -> Result<(Self, usize), RecordError> {
-        let (stated, magic) =
-            peek(bytes).ok_or(RecordError::Truncated { needed: 8, have: bytes.len() })?;
+        let (stated, magic) = peek(bytes).ok_or(RecordError::Truncated {
+            needed: 8,
+            have: bytes.len(),
+        })?;
         if magic != MAGIC_V1 && magic != MAGIC_V2 {
             return Err(RecordError::Magic(magic));
         }
         let total = usize::try_from(stated)
             .ok()
             .filter(|total| *total >= RECORD_BYTES_MIN)
-            .ok_or(RecordError::Length { field: "record", value: i64::from(stated) })?;
-        let whole = bytes
-            .get(..total)
-            .ok_or(RecordError::Truncated { needed: total, have: bytes.len() })?;
-        let mut read = Reader { bytes: whole, at: 8 };
+            .ok_or(RecordError::Length {
+                field: "record",
+                value: i64::from(stated),
+            })?;
+        let whole = bytes.get(..total).ok_or(RecordError::Truncated {
+            needed: total,
+            have: bytes.len(),
+        })?;
+        let mut read = Reader {
+            bytes: whole,
+            at: 8,
+        };
         let body_crc = read.i32()?;
         let queue_id = read.i32()?;
         let flag = read.i32()?;
@@ -282,7 +295,10 @@ impl<'a> Record<'a> {
         let properties_len = i64::from(read.i16()?);
         let properties = read.part("properties", properties_len)?;
         if read.at != total {
-            return Err(RecordError::SizeMismatch { stated: total, counted: read.at });
+            return Err(RecordError::SizeMismatch {
+                stated: total,
+                counted: read.at,
+            });
         }
         let topic = std::str::from_utf8(topic).map_err(|_| RecordError::Topic)?;
         let record = Self {
@@ -314,7 +330,10 @@ impl<'a> Record<'a> {
         if computed == self.body_crc {
             Ok(())
         } else {
-            Err(RecordError::Crc { stated: self.body_crc, computed })
+            Err(RecordError::Crc {
+                stated: self.body_crc,
+                computed,
+            })
         }
     }
 }
@@ -360,18 +379,20 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], RecordError> {
         let end = self.at.saturating_add(count);
-        let part = self
-            .bytes
-            .get(self.at..end)
-            .ok_or(RecordError::Truncated { needed: end, have: self.bytes.len() })?;
+        let part = self.bytes.get(self.at..end).ok_or(RecordError::Truncated {
+            needed: end,
+            have: self.bytes.len(),
+        })?;
         self.at = end;
         Ok(part)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
         let part = self.take(N)?;
-        part.try_into()
-            .map_err(|_| RecordError::Truncated { needed: N, have: part.len() })
+        part.try_into().map_err(|_| RecordError::Truncated {
+            needed: N,
+            have: part.len(),
+        })
     }
 
     fn i16(&mut self) -> Result<i16, RecordError> {
@@ -387,8 +408,10 @@ impl<'a> Reader<'a> {
     }
 
     fn part(&mut self, field: &'static str, length: i64) -> Result<&'a [u8], RecordError> {
-        let count =
-            usize::try_from(length).map_err(|_| RecordError::Length { field, value: length })?;
+        let count = usize::try_from(length).map_err(|_| RecordError::Length {
+            field,
+            value: length,
+        })?;
         self.take(count)
     }
 

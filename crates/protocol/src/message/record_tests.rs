@@ -92,7 +92,14 @@ fn a_flipped_body_byte_fails_its_crc() {
 #[test]
 fn lengths_that_lie_are_errors() {
     let bytes = encode(&sample("Topic", b"hello", b""));
-    for (at, value) in [(0, i32::MAX), (0, -1), (0, 90), (84, -5), (84, i32::MAX), (84, 4)] {
+    for (at, value) in [
+        (0, i32::MAX),
+        (0, -1),
+        (0, 90),
+        (84, -5),
+        (84, i32::MAX),
+        (84, 4),
+    ] {
         let mut bad = bytes.clone();
         bad[at..at + 4].copy_from_slice(&value.to_be_bytes());
         assert!(Record::decode(&bad).is_err(), "{value} at {at}");

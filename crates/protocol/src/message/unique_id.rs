@@ -40,7 +40,10 @@ impl UniqueIds {
         }
         hex::write(&(process as u16).to_be_bytes(), &mut prefix);
         hex::write(&maker.to_be_bytes(), &mut prefix);
-        Self { prefix, counter: AtomicU16::new(0) }
+        Self {
+            prefix,
+            counter: AtomicU16::new(0),
+        }
     }
 
     /// Appends a new id to `out`.
@@ -80,7 +83,10 @@ impl UniqueId {
     /// Reads 32 or 56 characters of either case.
     pub fn parse(text: &str) -> Result<Self, HexError> {
         if text.len() != 32 && text.len() != 56 {
-            return Err(HexError::Length { length: text.len(), expected: "32 or 56" });
+            return Err(HexError::Length {
+                length: text.len(),
+                expected: "32 or 56",
+            });
         }
         let mut buffer = [0u8; 28];
         let bytes = hex::read(text, &mut buffer)?;
@@ -159,7 +165,10 @@ mod tests {
         let ids = UniqueIds::new("10.1.2.3".parse().unwrap(), 1, 7);
         let made = Timestamp::from_millis(1_709_251_200_000 - 60_000);
         let id = UniqueId::parse(&ids.make(made)).unwrap();
-        assert_eq!(id.made_at(Timestamp::from_millis(1_709_251_200_000 + 60_000)), made);
+        assert_eq!(
+            id.made_at(Timestamp::from_millis(1_709_251_200_000 + 60_000)),
+            made
+        );
     }
 
     proptest! {

@@ -14,6 +14,7 @@ use std::{
 };
 
 use rmq_types::{Clock, CommitLogOffset};
+use smallvec::SmallVec;
 
 use crate::{
     append::Appender,
@@ -22,8 +23,8 @@ use crate::{
     lock::lock,
     log::{Chain, Segment},
     mmap::Writer,
-    options::{FlushMode, StoreListener, StoreOptions},
-    queue::table::Table,
+    options::{Arrival, FlushMode, StoreListener, StoreOptions},
+    queue::{Queue, table::Table},
     storage::Disk,
 };
 
@@ -61,8 +62,8 @@ pub(crate) struct Core {
     pub(crate) flusher_waits: AtomicBool,
     /// Percent of the disk in use, as last seen.
     pub(crate) disk_used: AtomicU8,
-    /// One flush of the log at a time.
-    pub(crate) flushing: Mutex<()>,
+    /// One flush of the log at a time; holds the emptied buffer of arrivals for the next round.
+    flushing: Mutex<Vec<(Arc<Queue>, Arrival)>>,
     /// One round of queue writes at a time.
     pub(crate) rounds: Mutex<crate::upkeep::Rounds>,
     pub(crate) tombstones: Mutex<crate::folder::Tombstones>,
@@ -114,7 +115,7 @@ impl Core {
             flusher: OnceLock::new(),
             flusher_waits: AtomicBool::new(false),
             disk_used: AtomicU8::new(0),
-            flushing: Mutex::new(()),
+            flushing: Mutex::new(Vec::new()),
             rounds: Mutex::new(parts.rounds),
             tombstones: Mutex::new(parts.tombstones),
             refusals: AtomicU8::new(0),
@@ -228,11 +229,15 @@ impl Core {
 
     /// Forces everything appended so far to the disk and tells the listener.
     pub(crate) fn flush_log(&self) -> io::Result<()> {
-        let _one = lock(&self.flushing);
+        let mut spare = lock(&self.flushing);
         let from = self.durable.load(Ordering::Acquire);
-        let (target, pending) = {
+        let (target, mut pending) = {
             let mut appender = lock(&self.appender);
-            (appender.at(), std::mem::take(&mut appender.pending))
+            let empty = std::mem::take(&mut *spare);
+            (
+                appender.at(),
+                std::mem::replace(&mut appender.pending, empty),
+            )
         };
         if target <= from {
             return Ok(());
@@ -246,10 +251,16 @@ impl Core {
             return Err(error);
         }
         self.durable.store(target, Ordering::Release);
-        for (queue, arrival) in &pending {
-            self.listener
-                .arrived(&queue.topic, queue.id, std::slice::from_ref(arrival));
+        let mut run: SmallVec<[Arrival; 32]> = SmallVec::new();
+        for same in pending.chunk_by(|one, next| Arc::ptr_eq(&one.0, &next.0)) {
+            run.clear();
+            run.extend(same.iter().map(|(_, arrival)| *arrival));
+            if let Some((queue, _)) = same.first() {
+                self.listener.arrived(&queue.topic, queue.id, &run);
+            }
         }
+        pending.clear();
+        *spare = pending;
         self.listener.durable(CommitLogOffset::new(target));
         Ok(())
     }

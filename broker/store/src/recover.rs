@@ -17,6 +17,7 @@ use std::{
 
 use rmq_protocol::message::{Record, properties, sys_flag};
 use rmq_types::TopicName;
+use rustc_hash::FxHashMap;
 use rustix::fs::FallocateFlags;
 
 use crate::{
@@ -112,8 +113,9 @@ pub(crate) fn recover(
         path: root.clone(),
         source,
     };
-    recovery.load_queues().map_err(io)?;
-    let end = recovery.replay(Tails::load(root)).map_err(io)?;
+    let tails = Tails::load(root);
+    recovery.load_queues(tails.as_ref()).map_err(io)?;
+    let end = recovery.replay(tails).map_err(io)?;
     recovery.finish(folder, checkpoint, end, io)
 }
 
@@ -171,7 +173,11 @@ impl Recovery<'_> {
         self.segments.first().map_or(0, |segment| segment.base)
     }
 
-    fn load_queues(&mut self) -> io::Result<()> {
+    fn load_queues(&mut self, tails: Option<&Tails>) -> io::Result<()> {
+        let mut hints: FxHashMap<(&str, u32), u64> = FxHashMap::default();
+        for (topic, id, next) in tails.iter().flat_map(|tails| &tails.queues) {
+            hints.insert((topic, *id), *next);
+        }
         for topic in fs::read_dir(self.table.files.dir())? {
             let topic = topic?;
             let name = topic.file_name();
@@ -189,13 +195,14 @@ impl Recovery<'_> {
                 if queue_id >= QUEUES_MAX {
                     continue;
                 }
+                let hint = hints.get(&(name, queue_id)).copied();
                 let serial = self.table.next_serial();
                 let probe = QueueName {
                     topic: name,
                     queue_id,
                     serial,
                 };
-                let loaded = load::load(&self.table.files, probe, self.trusted)?;
+                let loaded = load::load(&self.table.files, probe, self.trusted, hint)?;
                 self.table.files.close(serial);
                 let queue = self.table.insert(name, queue_id, loaded);
                 if loaded.stale {

@@ -21,7 +21,11 @@ use crate::{
 };
 
 /// Entries that may wait in memory before queues are written early.
-const WAITING_UNITS_MAX: usize = 1_000_000;
+const WAITING_UNITS_MAX: usize = 4_000_000;
+/// Queue writes take at most one part in so many of the time: with very many queues rounds are rarer.
+const ROUND_SHARE: u32 = 20;
+/// Longest time between two rounds of queue writes, which bounds the walk after a crash.
+const ROUND_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Queue files that are forced one by one; beyond it the whole file system is.
 const SYNC_FILES_MAX: usize = 64;
 /// Log behind the writer that stays in the page tables.
@@ -215,18 +219,23 @@ fn step(core: &Core, segment: &Segment, from: u64, upto: u64) -> io::Result<()> 
 fn upkeep_loop(core: &Core, stop: &Stop) {
     let tick = Duration::from_secs(1).min(core.options.queue_flush_interval);
     let mut last_round = Instant::now();
+    let mut pause = core.options.queue_flush_interval;
     let mut ticks = 0u64;
     check_disk(core);
     while !stop.wait(tick) {
         ticks += 1;
         check_disk(core);
         let waiting = lock(&core.appender).dirty_units;
-        if waiting > WAITING_UNITS_MAX || last_round.elapsed() >= core.options.queue_flush_interval
-        {
+        if waiting > WAITING_UNITS_MAX || last_round.elapsed() >= pause {
+            let started = Instant::now();
             if let Err(error) = write_queues(core, false) {
                 tracing::warn!(%error, "queue entries stay in memory");
             }
             last_round = Instant::now();
+            pause = (started.elapsed() * ROUND_SHARE).clamp(
+                core.options.queue_flush_interval,
+                ROUND_PAUSE_MAX.max(core.options.queue_flush_interval),
+            );
         }
         release_pages(core, ticks);
         if ticks.is_multiple_of(10) {

@@ -25,8 +25,14 @@ pub(crate) struct Loaded {
     pub(crate) stale: bool,
 }
 
-/// Looks at the files of a queue.
-pub(crate) fn load(files: &Files, name: QueueName<'_>, below: u64) -> io::Result<Loaded> {
+/// Looks at the files of a queue; `hint` is where it ended when it was last seen whole, which spares
+/// most probes.
+pub(crate) fn load(
+    files: &Files,
+    name: QueueName<'_>,
+    below: u64,
+    hint: Option<u64>,
+) -> io::Result<Loaded> {
     let bases = files.list(name.topic, name.queue_id)?;
     let Some(first) = bases.first() else {
         return Ok(Loaded::default());
@@ -41,7 +47,20 @@ pub(crate) fn load(files: &Files, name: QueueName<'_>, below: u64) -> io::Result
         if !trusted(start)? {
             continue;
         }
-        let (mut low, mut high) = (start + 1, start + files.file_units());
+        let end = start + files.file_units();
+        let mut low = start + 1;
+        if let Some(hint) = hint.filter(|hint| (low + 1..=end).contains(hint))
+            && trusted(hint - 1)?
+        {
+            low = hint;
+        }
+        // Most queues end near where they were seen, or are short: steps double from there.
+        let (mut high, mut stride) = (low, 1);
+        while high < end && trusted(high)? {
+            low = high + 1;
+            high = (high + stride).min(end);
+            stride *= 2;
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             if trusted(middle)? {

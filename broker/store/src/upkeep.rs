@@ -30,6 +30,8 @@ const ROUND_PAUSE_MAX: Duration = Duration::from_mins(1);
 const SYNC_FILES_MAX: usize = 64;
 /// Log behind the writer that stays in the page tables.
 const KEEP_MAPPED: u64 = 32 * 1024 * 1024;
+/// How often log that readers mapped again is taken out of the page tables.
+const RELEASE_ALL: Duration = Duration::from_secs(10);
 /// Log prepared in one step.
 const PREPARE_STEP: u64 = 1024 * 1024;
 
@@ -37,15 +39,11 @@ const PREPARE_STEP: u64 = 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     pub(crate) checkpoint: Checkpoint,
-    released: u64,
 }
 
 impl Rounds {
     pub(crate) fn new(checkpoint: Checkpoint) -> Self {
-        Self {
-            checkpoint,
-            released: 0,
-        }
+        Self { checkpoint }
     }
 }
 
@@ -156,7 +154,17 @@ fn flush_loop(core: &Core, stop: &Stop) {
 }
 
 fn prepare_loop(core: &Core, stop: &Stop) {
+    let mut released = Released {
+        below: 0,
+        all_at: Instant::now(),
+    };
+    let mut disk_seen = Instant::now();
     while !stop.is_set() {
+        if disk_seen.elapsed() >= Duration::from_secs(1) {
+            check_disk(core);
+            disk_seen = Instant::now();
+        }
+        released.advance(core);
         if let Err(error) = prepare(core) {
             if storage::is_full(&error) {
                 core.note_full();
@@ -221,10 +229,8 @@ fn upkeep_loop(core: &Core, stop: &Stop) {
     let mut last_round = Instant::now();
     let mut pause = core.options.queue_flush_interval;
     let mut ticks = 0u64;
-    check_disk(core);
     while !stop.wait(tick) {
         ticks += 1;
-        check_disk(core);
         let waiting = lock(&core.appender).dirty_units;
         if waiting > WAITING_UNITS_MAX || last_round.elapsed() >= pause {
             let started = Instant::now();
@@ -237,8 +243,8 @@ fn upkeep_loop(core: &Core, stop: &Stop) {
                 ROUND_PAUSE_MAX.max(core.options.queue_flush_interval),
             );
         }
-        release_pages(core, ticks);
         if ticks.is_multiple_of(10) {
+            core.index.release();
             crate::expire::run(core, false);
         }
     }
@@ -321,32 +327,39 @@ fn write_dirty(core: &Core, dirty: &[Arc<crate::queue::Queue>], end: u64) -> io:
     Ok(())
 }
 
-/// Takes log that is behind the writer out of the page tables, so that this process's memory does not
-/// grow with the log; readers map it again by looking at it.
-fn release_pages(core: &Core, ticks: u64) {
-    let end = core.end();
-    let keep = end.saturating_sub(KEEP_MAPPED);
-    let mut rounds = lock(&core.rounds);
-    let all = ticks.is_multiple_of(10);
-    if !all && keep < rounds.released + KEEP_MAPPED / 4 {
-        return;
-    }
-    for segment in core.chain.segments().iter() {
-        let upto = keep.min(segment.end());
-        let from = if all {
-            segment.base
-        } else {
-            rounds.released.max(segment.base)
-        };
-        if upto > from {
-            segment
-                .region
-                .release((from - segment.base) as usize, (upto - from) as usize);
+/// Which log was taken out of the page tables.
+struct Released {
+    below: u64,
+    all_at: Instant,
+}
+
+impl Released {
+    /// Takes log that is behind the writer out of the page tables, so that this process's memory does
+    /// not grow with the log; readers map it again by looking at it.
+    fn advance(&mut self, core: &Core) {
+        let keep = core.end().saturating_sub(KEEP_MAPPED);
+        let all = self.all_at.elapsed() >= RELEASE_ALL;
+        if !all && keep < self.below + KEEP_MAPPED / 4 {
+            return;
         }
-    }
-    rounds.released = rounds.released.max(keep);
-    if all {
-        core.index.release();
+        // Not under the chain's lock, which a new log file needs.
+        let segments = core.chain.segments().clone();
+        for segment in segments {
+            let upto = keep.min(segment.end());
+            let from = if all {
+                segment.base
+            } else {
+                self.below.max(segment.base)
+            };
+            if upto > from {
+                let start = (from - segment.base) as usize;
+                segment.region.release(start, (upto - from) as usize);
+            }
+        }
+        self.below = self.below.max(keep);
+        if all {
+            self.all_at = Instant::now();
+        }
     }
 }
 

@@ -28,6 +28,8 @@ const ROUND_SHARE: u32 = 20;
 const ROUND_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Queue files that are forced one by one; beyond it the whole file system is.
 const SYNC_FILES_MAX: usize = 64;
+/// Queues written between two pauses.
+const PACE_QUEUES: usize = 128;
 /// Log behind the writer that stays in the page tables.
 const KEEP_MAPPED: u64 = 32 * 1024 * 1024;
 /// How often log that readers mapped again is taken out of the page tables.
@@ -63,6 +65,13 @@ impl Stop {
             .wait_timeout_while(stopped, time, |stopped| !*stopped)
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         *stopped
+    }
+
+    /// One that is set from the start.
+    fn stopped() -> Self {
+        let stop = Self::default();
+        stop.set();
+        stop
     }
 
     fn is_set(&self) -> bool {
@@ -234,7 +243,7 @@ fn upkeep_loop(core: &Core, stop: &Stop) {
         let waiting = lock(&core.appender).dirty_units;
         if waiting > WAITING_UNITS_MAX || last_round.elapsed() >= pause {
             let started = Instant::now();
-            if let Err(error) = write_queues(core, false) {
+            if let Err(error) = write_paced(core, false, stop) {
                 tracing::warn!(%error, "queue entries stay in memory");
             }
             last_round = Instant::now();
@@ -268,6 +277,10 @@ pub(crate) fn check_disk(core: &Core) {
 /// Writes the entries that wait, forces them to the disk and moves the checkpoint. The log goes first:
 /// no entry may reach the disk before its record. Nothing is done if nothing changed, unless `always`.
 pub(crate) fn write_queues(core: &Core, always: bool) -> io::Result<()> {
+    write_paced(core, always, &Stop::stopped())
+}
+
+fn write_paced(core: &Core, always: bool, pace: &Stop) -> io::Result<()> {
     let mut rounds = lock(&core.rounds);
     let (dirty, end, time) = {
         let mut appender = lock(&core.appender);
@@ -283,7 +296,7 @@ pub(crate) fn write_queues(core: &Core, always: bool) -> io::Result<()> {
     }
     let written = core
         .flush_log()
-        .and_then(|()| write_dirty(core, &dirty, end));
+        .and_then(|()| write_dirty(core, &dirty, end, pace));
     if let Err(error) = written {
         let mut appender = lock(&core.appender);
         for queue in dirty {
@@ -302,10 +315,22 @@ pub(crate) fn write_queues(core: &Core, always: bool) -> io::Result<()> {
     rounds.checkpoint.save(&core.options.root)
 }
 
-fn write_dirty(core: &Core, dirty: &[Arc<crate::queue::Queue>], end: u64) -> io::Result<()> {
+/// Making files for very many queues costs seconds of a core: every so many queues, twice the time that
+/// they took is left to others, unless `pace` is stopped.
+fn write_dirty(
+    core: &Core,
+    dirty: &[Arc<crate::queue::Queue>],
+    end: u64,
+    pace: &Stop,
+) -> io::Result<()> {
     let mut files = Vec::new();
     let mut count = 0usize;
-    for queue in dirty {
+    let mut started = Instant::now();
+    for (index, queue) in dirty.iter().enumerate() {
+        if index % PACE_QUEUES == PACE_QUEUES - 1 {
+            pace.wait(started.elapsed() * 2);
+            started = Instant::now();
+        }
         core.disk.before(DiskAction::WriteQueue)?;
         let written = core.table.with_io(|| queue.flush(&core.table.files, end))?;
         count += written.len();

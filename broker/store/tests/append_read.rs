@@ -325,7 +325,7 @@ fn many_threads_get_dense_offsets_across_file_rolls_and_queue_writes() {
                         store.checkpoint().unwrap();
                     }
                     let seen = bodies(&store, "T", thread);
-                    assert!(seen.iter().any(|found| *found == body));
+                    assert!(seen.contains(&body));
                 }
             })
         })

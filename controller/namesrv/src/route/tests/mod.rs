@@ -2,6 +2,7 @@
 
 mod answers;
 mod expiry;
+mod golden;
 mod leaving;
 mod random;
 mod rules;

@@ -1,0 +1,27 @@
+//! Waiting for a condition with a deadline.
+//!
+//! **Invariant:** a wait that ends without its condition is an error that says what was awaited.
+
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Asks again and again until the condition holds; `Err` names what did not happen.
+pub fn until(
+    limit: Duration,
+    what: &str,
+    mut condition: impl FnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if condition()? {
+            return Ok(());
+        }
+        anyhow::ensure!(
+            Instant::now() < deadline,
+            "not within {} s: {what}",
+            limit.as_secs()
+        );
+        std::thread::park_timeout(PAUSE);
+    }
+}

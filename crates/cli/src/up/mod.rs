@@ -1,0 +1,182 @@
+//! `rocketmq up`: a whole cluster on this computer from a manifest.
+//!
+//! **Invariant:** with `-o json` standard output holds exactly one line, written when all is ready;
+//! everything else goes to standard error. When this process ends, however it ends, the cluster's
+//! processes end too.
+
+mod events;
+mod table;
+
+use crate::role::StopSignal;
+use anyhow::Context as _;
+use clap::ValueEnum;
+use rmq_operator::local::plan::default_data_dir;
+use rmq_operator::local::{LocalCluster, LocalPlan, Placement, PortChoice, RunOptions, plan};
+use rmq_operator_api::{RocketMQCluster, parse_manifest, validate};
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// `rocketmq up`
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpArgs {
+    /// The manifest: one RocketMQCluster as YAML; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    manifest: PathBuf,
+    /// Folder of the cluster's data [default: ./data/<metadata.name>]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Ports: the usual ones (NameServer 9876, broker 10911, …) or free ones
+    #[arg(long, value_enum, default_value_t = Ports::Usual)]
+    ports: Ports,
+    /// IP address of this computer on which all listen, and which clients are told
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// A table for people, or one JSON line when all is ready
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Ports {
+    Usual,
+    Free,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+pub(crate) fn run(args: &UpArgs) -> anyhow::Result<()> {
+    let manifest = read_manifest(&args.manifest)?;
+    anyhow::ensure!(
+        !args.host.is_unspecified() && !args.host.is_multicast(),
+        "--host {}: clients are told this address, so it must be one of this computer",
+        args.host
+    );
+    let data_dir = args
+        .data
+        .clone()
+        .unwrap_or_else(|| default_data_dir(&manifest));
+    let data_dir = std::path::absolute(&data_dir).context("the data folder has no full path")?;
+    let ports = match args.ports {
+        Ports::Usual => PortChoice::Usual,
+        Ports::Free => PortChoice::Free,
+    };
+    let placement = Placement {
+        host: args.host,
+        ports,
+        data_dir: data_dir.clone(),
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let plan = plan(&manifest, &placement);
+    for note in &plan.notes {
+        eprintln!("note: {}", note.0);
+    }
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(Box::pin(serve(
+        plan,
+        &RunOptions { program, data_dir },
+        args.output,
+    )))
+}
+
+fn read_manifest(path: &Path) -> anyhow::Result<RocketMQCluster> {
+    let shown = path.display();
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
+    } else {
+        text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    }
+    let manifest = parse_manifest(&text).with_context(|| shown.to_string())?;
+    let problems = validate(&manifest);
+    if let [problem] = problems.as_slice() {
+        anyhow::bail!("{shown}: {problem}");
+    }
+    if !problems.is_empty() {
+        for problem in &problems {
+            eprintln!("  {problem}");
+        }
+        anyhow::bail!("{shown} has {} problems, listed above", problems.len());
+    }
+    Ok(manifest)
+}
+
+async fn serve(plan: LocalPlan, options: &RunOptions, output: Output) -> anyhow::Result<()> {
+    let mut stop = StopSignal::listen(false)?;
+    let mut cluster = LocalCluster::claim(plan, options)?;
+    let mut waiting = |missing: &str| eprintln!("waiting for {missing}");
+    let brought_up = tokio::select! {
+        biased;
+        reason = stop.wait() => Err(anyhow::anyhow!("{reason} before all was ready")),
+        result = cluster.bring_up(&mut waiting) => result.map_err(Into::into),
+    };
+    let outcome = match brought_up {
+        Ok(()) => show(&cluster, options, output),
+        Err(error) => Err(error),
+    };
+    if outcome.is_ok() {
+        follow(&mut cluster, &mut stop, output).await;
+        eprintln!("stopping");
+    }
+    tokio::select! {
+        biased;
+        () = cluster.stop() => {}
+        reason = stop.wait() => {
+            eprintln!("{reason} again: ending all processes now");
+            cluster.kill().await;
+        }
+    }
+    outcome
+}
+
+fn show(cluster: &LocalCluster, options: &RunOptions, output: Output) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let written = match output {
+        Output::Json => {
+            let line = serde_json::to_string(&cluster.report()).context("cannot write JSON")?;
+            writeln!(stdout, "{line}")
+        }
+        Output::Table => writeln!(
+            stdout,
+            "{}\ndata and logs: {}\nCtrl-C stops the cluster",
+            table::render(&cluster.rows()),
+            options.data_dir.display()
+        ),
+    };
+    written
+        .and_then(|()| stdout.flush())
+        .context("cannot write to standard output")
+}
+
+/// Says what changes, until asked to stop.
+async fn follow(cluster: &mut LocalCluster, stop: &mut StopSignal, output: Output) {
+    let mut known = events::snapshot(cluster);
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.wait() => return,
+            () = cluster.changed() => {}
+        }
+        let now = events::snapshot(cluster);
+        let news = events::news(&known, &now);
+        for line in &news {
+            eprintln!("{line}");
+        }
+        let settled = events::all_ready(&now) && !events::all_ready(&known);
+        if output == Output::Table && settled && std::io::stdout().is_terminal() {
+            let text = table::render(&cluster.rows());
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
+        known = now;
+    }
+}

@@ -1,0 +1,5 @@
+//! The program from outside: exit codes, lines, processes. One binary, so that it links once.
+
+mod program;
+mod start_failures;
+mod up;

@@ -1,0 +1,236 @@
+//! A cluster on this computer, as a user sees it: up, a crash, a stop, and up again.
+
+use crate::program::{Running, eventually, get, is_alive, refusal, run, signal, write};
+use rmq_admin::{AdminClient, AdminOptions, MessagePlace, Outgoing, SendTo};
+use rmq_types::TopicName;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const QUICKSTART: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../examples/quickstart.yaml"
+);
+
+/// A topic that exists from the first start on.
+const TOPIC: &str = "BenchmarkTest";
+
+fn up(dir: &TempDir) -> Running {
+    Running::start(&[
+        "up",
+        QUICKSTART,
+        "--ports",
+        "free",
+        "-o",
+        "json",
+        "--data",
+        data(dir),
+    ])
+}
+
+fn data(dir: &TempDir) -> &str {
+    dir.path().to_str().unwrap()
+}
+
+fn text<'a>(report: &'a Value, path: &str) -> &'a str {
+    report
+        .pointer(path)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{path} in {report}"))
+}
+
+fn pid(report: &Value, path: &str) -> u32 {
+    report
+        .pointer(path)
+        .and_then(Value::as_u64)
+        .and_then(|pid| pid.try_into().ok())
+        .unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+fn admin(report: &Value) -> AdminClient {
+    let name_server = text(report, "/nameServers/0/address").to_owned();
+    AdminClient::new(&[name_server], AdminOptions::default())
+}
+
+/// Sends a message and gives its place.
+fn send(report: &Value, body: &'static str) -> MessagePlace {
+    let topic = TopicName::parse(TOPIC).unwrap();
+    let sent = runtime().block_on(async {
+        let mut sender = admin(report)
+            .sender(&topic, &SendTo::default())
+            .await
+            .unwrap();
+        let message = Outgoing {
+            body: body.into(),
+            ..Outgoing::default()
+        };
+        sender.send(&message).await.unwrap()
+    });
+    MessagePlace {
+        topic,
+        broker: Some(sent.queue.broker),
+        queue: sent.queue.id,
+        offset: sent.queue_offset,
+    }
+}
+
+fn body_at(report: &Value, place: &MessagePlace) -> Vec<u8> {
+    let read = runtime().block_on(async { admin(report).message_at(place).await.unwrap() });
+    read.1.body.to_vec()
+}
+
+#[test]
+fn a_killed_broker_comes_back_at_its_address_with_its_messages_and_a_stop_ends_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    assert_eq!(text(&report, "/cluster"), "DefaultCluster");
+    assert_eq!(report["brokers"][0]["id"], 0);
+    assert_eq!(text(&report, "/brokers/0/role"), "master");
+    let health = text(&report, "/brokers/0/health");
+    assert_eq!(get(health, "/readyz").unwrap().0, 200);
+    let metrics = get(text(&report, "/brokers/0/metrics"), "/metrics")
+        .unwrap()
+        .1;
+    assert!(metrics.contains("rocketmq_broker_permission"), "{metrics}");
+    let place = send(&report, "before the crash");
+
+    let first = pid(&report, "/brokers/0/pid");
+    signal(first, Signal::KILL);
+    assert!(
+        cluster
+            .said("broker-0-0")
+            .contains("was killed by signal 9")
+    );
+    let back = cluster.said("broker-0-0 is ready");
+    assert!(!back.contains(&format!("pid {first},")), "{back}");
+    let second = back
+        .split("pid ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next());
+    let second: u32 = second.and_then(|pid| pid.parse().ok()).unwrap();
+    assert_eq!(get(health, "/readyz").unwrap().0, 200);
+    assert_eq!(body_at(&report, &place), b"before the crash");
+
+    let name_server = pid(&report, "/nameServers/0/pid");
+    assert_eq!(cluster.terminate().code(), Some(0));
+    assert!(
+        [first, second, name_server]
+            .iter()
+            .all(|pid| !is_alive(*pid))
+    );
+}
+
+#[test]
+fn a_second_run_on_the_same_data_is_refused_and_a_later_one_finds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    let place = send(&report, "kept");
+    let refused = refusal(&["up", QUICKSTART, "--ports", "free", "--data", data(&dir)]);
+    assert!(
+        refused.contains(&format!("process {}", cluster.child.id())),
+        "{refused}"
+    );
+    assert_eq!(cluster.terminate().code(), Some(0));
+
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    assert_eq!(body_at(&report, &place), b"kept");
+    assert_eq!(cluster.terminate().code(), Some(0));
+}
+
+#[test]
+fn no_process_outlives_a_killed_run_and_the_next_run_waits_for_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    let processes = [
+        pid(&report, "/brokers/0/pid"),
+        pid(&report, "/nameServers/0/pid"),
+    ];
+    cluster.kill();
+    let mut next = up(&dir);
+    let report = next.json();
+    assert!(processes.iter().all(|process| !is_alive(*process)));
+    assert_eq!(
+        get(text(&report, "/brokers/0/health"), "/readyz")
+            .unwrap()
+            .0,
+        200
+    );
+    assert_eq!(next.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_role_that_cannot_start_ends_the_run_with_its_words_and_leaves_nothing_running() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\n\
+                    metadata: {name: a}\nspec:\n  version: 0.1.0\n  brokers:\n    \
+                    config: {fileReservedTimes: \"1\"}\n";
+    let manifest = write(dir.path(), "m.yaml", manifest);
+    let data = dir.path().join("data");
+    let data = data.to_str().unwrap();
+    let output = run(&["up", &manifest, "--ports", "free", "--data", data]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("broker-0-0") || text.contains("broker-1-0"),
+        "{text}"
+    );
+    assert!(
+        text.contains("fileReservedTimes") && text.contains("fileReservedTime\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("note: spec.brokers.replicasPerGroup"),
+        "{text}"
+    );
+    let lock = dir.path().join("data/namesrv-0/data/process.lock");
+    let process: u32 = std::fs::read_to_string(lock)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    eventually("the NameServer ends", || !is_alive(process));
+}
+
+#[test]
+fn several_groups_and_name_servers_come_up_and_all_know_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\n\
+                    metadata: {name: several}\nspec:\n  version: 0.1.0\n  \
+                    nameServer: {replicas: 2}\n  brokers: {groups: 3, replicasPerGroup: 0}\n";
+    let manifest = write(dir.path(), "m.yaml", manifest);
+    let data = dir.path().join("data");
+    let mut cluster = Running::start(&[
+        "up",
+        &manifest,
+        "--ports",
+        "free",
+        "-o",
+        "json",
+        "--data",
+        data.to_str().unwrap(),
+    ]);
+    let report = cluster.json();
+    let groups: Vec<&str> = (0..3)
+        .map(|i| text(&report["brokers"][i], "/group"))
+        .collect();
+    assert_eq!(groups, ["broker-0", "broker-1", "broker-2"]);
+    for name_server in report["nameServers"].as_array().unwrap() {
+        let address = text(name_server, "/address").to_owned();
+        let admin = AdminClient::new(&[address], AdminOptions::default());
+        let (_, info) = runtime().block_on(admin.cluster_info()).unwrap();
+        let known: Vec<&str> = info.broker_addr_table.keys().map(String::as_str).collect();
+        assert_eq!(known, groups);
+    }
+    assert_eq!(cluster.terminate().code(), Some(0));
+}

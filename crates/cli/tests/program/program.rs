@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output,
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything; only a failing test waits that long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program with these arguments.
 pub(crate) fn rocketmq(args: &[&str]) -> Command {

@@ -1,1 +1,28 @@
-//! One broker process.
+//! One broker process: configuration, request handlers, sessions, delivery, registration.
+//!
+//! Layer 3, a shell around `rmq-store`: it reads configuration, starts and stops parts, and hands
+//! out the clock. What decides without IO stands in modules of its own (`hold`, `session`,
+//! `metadata::topics`) and is tested without a machine.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod arrival;
+mod broker;
+pub mod config;
+mod core;
+mod handler;
+mod hold;
+mod identity;
+mod metadata;
+mod metrics;
+mod namespace;
+mod parked;
+mod register;
+mod schedule;
+mod server;
+mod session;
+mod stats;
+mod upkeep;
+mod work;
+
+pub use broker::{Broker, Endpoints, Probe, StartError};

@@ -1,0 +1,154 @@
+//! What the store says (a message arrived, a flush is done) becomes answers to waiting clients.
+//!
+//! Runs on the appending thread: an arrival that nobody waits for costs one relaxed load.
+
+use std::sync::{
+    Arc, OnceLock, Weak,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use bytes::BytesMut;
+use rmq_net::Connection;
+use rmq_protocol::header::PullMessage;
+use rmq_store::{Arrival, RecoveryProgress, StoreListener};
+use rmq_types::{CommitLogOffset, system};
+
+use crate::{
+    core::{Core, lock},
+    handler::{pull, send},
+    parked::ParkedGroup,
+    session::subscription::TagFilter,
+};
+
+/// A pull that waits for a message.
+#[derive(Debug)]
+pub struct HeldPull {
+    /// Who waits.
+    pub conn: Arc<Connection>,
+    /// Number of the request.
+    pub opaque: i32,
+    /// The request.
+    pub header: PullMessage<'static>,
+    /// What it wants.
+    pub filter: TagFilter,
+}
+
+/// The store's listener. Knows the broker once it is built; a store that recovers has no clients.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    core: OnceLock<Weak<Core>>,
+    waiting: AtomicUsize,
+    poisoned: AtomicBool,
+}
+
+impl Arrivals {
+    /// Connects the listener to the broker.
+    pub fn attach(&self, core: &Arc<Core>) {
+        let _ = self.core.set(Arc::downgrade(core));
+    }
+
+    /// Notes how many pulls wait; see [`StoreListener::arrived`].
+    pub fn set_waiting(&self, count: usize) {
+        self.waiting.store(count, Ordering::Release);
+    }
+
+    fn core(&self) -> Option<Arc<Core>> {
+        self.core.get().and_then(Weak::upgrade)
+    }
+}
+
+impl StoreListener for Arrivals {
+    fn arrived(&self, topic: &str, queue_id: u32, arrivals: &[Arrival]) {
+        if topic == system::SCHEDULE_TOPIC {
+            if let Some(core) = self.core() {
+                core.delays.arrived();
+            }
+            return;
+        }
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let Some(core) = self.core() else { return };
+        let Some(last) = arrivals.last() else { return };
+        let end = last.queue_offset.get() as i64 + 1;
+        let woken = {
+            let mut holds = lock(&core.holds);
+            let woken = holds.take(topic, queue_id, |waiter| {
+                end > waiter.offset
+                    && arrivals.iter().any(|arrival| waiter.what.filter.admits_code(arrival.tags_code))
+            });
+            self.set_waiting(holds.len());
+            woken
+        };
+        for waiter in woken {
+            answer_pull(&core, waiter.what);
+        }
+    }
+
+    fn durable(&self, upto: CommitLogOffset) {
+        if let Some(core) = self.core() {
+            answer_parked(&core, core.parked.take_durable(upto));
+        }
+    }
+
+    fn poisoned(&self, reason: &str) {
+        self.poisoned.store(true, Ordering::Release);
+        tracing::error!(reason, "the store takes no more messages: restart the broker");
+        if let Some(core) = self.core() {
+            refuse_parked(core.parked.drain(), reason);
+        }
+    }
+
+    fn progress(&self, progress: RecoveryProgress) {
+        tracing::info!(
+            scanned_mib = progress.scanned_bytes >> 20,
+            total_mib = progress.total_bytes >> 20,
+            "recovering the log"
+        );
+    }
+}
+
+/// Runs a held pull again; this time it is answered whatever there is.
+pub fn answer_pull(core: &Core, held: HeldPull) {
+    let mut out = BytesMut::new();
+    pull::answer_again(core, &held, &mut out);
+    if let Err(error) = held.conn.send_frame(&out) {
+        tracing::debug!(peer = %held.conn.peer_addr(), %error, "a woken pull was not answered");
+    }
+}
+
+/// Answers sends whose messages are on the disk.
+pub fn answer_parked(core: &Core, groups: Vec<ParkedGroup>) {
+    let settings = core.settings.get();
+    for group in groups {
+        let mut out = BytesMut::new();
+        for reply in &group.replies {
+            send::write_reply(&settings, reply, rmq_protocol::remoting::response_code::SUCCESS, &mut out);
+        }
+        let _ = group.conn.send_frame(&out);
+    }
+}
+
+/// Answers sends whose flush took too long: stored, but not known to be on the disk.
+pub fn answer_late(core: &Core, groups: Vec<ParkedGroup>) {
+    let settings = core.settings.get();
+    let code = rmq_protocol::remoting::response_code::FLUSH_DISK_TIMEOUT;
+    for group in groups {
+        let mut out = BytesMut::new();
+        for reply in &group.replies {
+            send::write_reply(&settings, reply, code, &mut out);
+        }
+        let _ = group.conn.send_frame(&out);
+    }
+}
+
+fn refuse_parked(groups: Vec<ParkedGroup>, reason: &str) {
+    use rmq_protocol::remoting::{Command, response_code};
+    for group in groups {
+        for reply in &group.replies {
+            let answer = Command::response(reply.opaque, response_code::SERVICE_NOT_AVAILABLE)
+                .with_remark(format!("the flush failed: {reason}"));
+            let _ = group.conn.send(&answer);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Keys of the Java broker that have no counterpart here (thread pools, warm-up, RocksDB, …), and
+//! the search for the nearest known key.
+
+use super::Settings;
+
+/// Whether Java 5.5 knows `key` although nothing here depends on it.
+pub(super) fn is_known(key: &str) -> bool {
+    KEYS.contains(&key)
+}
+
+/// The known key that needs the fewest edits, if they are few enough to look like a slip.
+pub(super) fn nearest(key: &str) -> Option<String> {
+    Settings::KEYS
+        .iter()
+        .map(|info| info.name)
+        .chain(KEYS.iter().copied())
+        .map(|known| (distance(&key.to_lowercase(), &known.to_lowercase()), known))
+        .min()
+        .filter(|(edits, known)| *edits <= known.len() / 3 + 1)
+        .map(|(_, known)| known.to_owned())
+}
+
+/// Edit distance of two short texts; long ones are cut, they are no slip of a key.
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.iter().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, right) in b.iter().enumerate() {
+            let change = diagonal + usize::from(left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[rustfmt::skip]
+const KEYS: &[&str] = &[
+    "accessMessageInMemoryHotRatio", "accountStatsEnable", "accountStatsPrintZeroValues",
+    "ackMessageThreadPoolNums", "ackThreadPoolQueueCapacity", "aclEnable",
+    "adminBrokerThreadPoolNums", "allAckInSyncStateSet", "allowRecallWhenBrokerNotWriteable",
+    "appendAckAsync", "appendCkAsync", "appendTopicForTimerDeleteKey", "asyncLearner",
+    "asyncSendEnable", "autoDeleteUnusedStats", "autoMessageVersionOnTopicLen",
+    "batchDispatchRequestThreadPoolNums", "bitMapLengthConsumeQueueExt",
+    "bottomMostCompressionTypeForConsumeQueueStore", "broadcastOffsetExpireMaxSecond",
+    "broadcastOffsetExpireSecond", "brokerConfigPath", "brokerElectionPriority",
+    "brokerFastFailureEnable", "brokerHeartbeatInterval", "brokerNotActiveTimeoutMillis",
+    "cgColdReadThreshold", "channelNotActiveInterval", "checkCommitLogOffsetOnRecover",
+    "checkSyncStateSetPeriod", "cleanFileForciblyEnable", "cleanOfflineBrokerInterval",
+    "cleanResourceInterval", "cleanRocksDBDirtyCQIntervalMin", "cleanSwapedMapInterval",
+    "clientAsyncSemaphoreValue", "clientCallbackExecutorThreads",
+    "clientChannelMaxIdleTimeSeconds", "clientCloseSocketIfTimeout", "clientManageThreadPoolNums",
+    "clientManagerThreadPoolQueueCapacity", "clientOnewaySemaphoreValue",
+    "clientPooledByteBufAllocatorEnable", "clientSocketRcvBufSize", "clientSocketSndBufSize",
+    "clientWorkerThreads", "coldCtrStrategyEnable", "coldDataFlowControlEnable",
+    "coldDataScanEnable", "combineAssignOffsetCQType", "combineCQEnableCheckSelf",
+    "combineCQLoadingCQTypes", "combineCQMaxExtraSearchCommitLogFiles", "combineCQPreferCQType",
+    "combineCQUseRocksdbForLmq", "commercialBaseCount", "commercialSizePerMsg",
+    "commitCommitLogLeastPages", "commitCommitLogThoroughInterval", "commitIntervalCommitLog",
+    "commitLogForceSwapMapInterval", "commitLogRecoverMaxNum", "commitLogSwapMapInterval",
+    "commitLogSwapMapReserveFileNum", "compactionCqMappedFileSize", "compactionMappedFileSize",
+    "compactionScheduleInternal", "compactionThreadNum", "compatibleWithOldNameSrv",
+    "compressedRegister", "configBlackList", "configManagerVersion", "connectTimeoutMillis",
+    "consumerFallbehindThreshold", "consumerManageThreadPoolNums",
+    "consumerManagerThreadPoolQueueCapacity", "consumerOffsetUpdateVersionStep", "controllerAddr",
+    "controllerHeartBeatTimeoutMills", "correctLogicMinOffsetForceInterval",
+    "correctLogicMinOffsetSleepInterval", "dLegerGroup", "dLegerPeers", "dLegerSelfId",
+    "dataReadAheadEnable", "debugLockEnable", "delayOffsetUpdateVersionStep",
+    "deleteCommitLogFilesInterval", "deleteConsumeQueueFilesInterval", "deleteFileBatchMax",
+    "destroyMapedFileIntervalForcibly", "disableCallbackExecutor",
+    "disableConsumeIfConsumerReadSlowly", "disableNettyWorkerGroup", "disappearTimeAfterStart",
+    "diskFallRecorded", "dispatchCqCacheNum", "dispatchCqThreads", "dispatchFromSenderThread",
+    "duplicationEnable", "enableAcceleratedRecovery", "enableAsyncReput",
+    "enableAutoInSyncReplicas", "enableBatchPush", "enableBroadcastOffsetStore",
+    "enableBuildConsumeQueueConcurrently", "enableCalcFilterBitMap", "enableCleanExpiredOffset",
+    "enableCompaction", "enableConnectionMetrics", "enableConsumeQueueExt", "enableControllerMode",
+    "enableCreateSysGroup", "enableDLegerCommitLog", "enableDetailStat",
+    "enableFastChannelEventProcess", "enableLagAndDlqMetrics", "enableLiteEventMode",
+    "enableLitePopLog", "enableLmq", "enableLmqQuota", "enableLmqStats",
+    "enableLogConsumeQueueRepeatedlyBuildWhenRecover", "enableMessageStoreMetrics",
+    "enableMultiDispatch", "enableNetWorkFlowControl", "enableNotifyAfterPopOrderLockRelease",
+    "enableNotifyBeforePopCalculateLag", "enablePopBatchAck", "enablePopBufferMerge",
+    "enablePopLog", "enablePopMessageThreshold", "enablePopMetrics", "enableReconnectForGoAway",
+    "enableRegisterProducer", "enableRemoteEscape", "enableRemotingMetrics",
+    "enableRequestMetrics", "enableRetryTopicV2", "enableRocksDBLog", "enableRunningFlagsInFlush",
+    "enableScheduleAsyncDeliver", "enableScheduleMessageStats", "enableShutdownGracefully",
+    "enableSingleTopicRegister", "enableSkipLongAwaitingAck", "enableSlaveActingMaster",
+    "enableSplitMetadata", "enableSplitRegistration", "enableStatsMetrics",
+    "enableTransactionMetrics", "enabledAppendPropCRC", "endTransactionPoolQueueCapacity",
+    "endTransactionThreadPoolNums", "estimateAccumulation", "expectConsumerNumUseFilter",
+    "fastFailIfNoBufferInStorePool", "fetchControllerAddrByDnsLookup",
+    "fetchNameSrvAddrByDnsLookup", "fetchNamesrvAddrByAddressServer", "fetchNamesrvAddrInterval",
+    "filterDataCleanTimeSpan", "filterDataStructure", "filterServerNums", "filterSupportRetry",
+    "flushCommitLogLeastPages", "flushCommitLogThoroughInterval", "flushCommitLogTimed",
+    "flushConsumeQueueLeastPages", "flushConsumeQueueThoroughInterval",
+    "flushConsumerOffsetHistoryInterval", "flushDelayOffsetInterval", "flushIntervalConsumeQueue",
+    "flushLeastPagesWhenWarmMapedFile", "forceRegister", "forceVerifyPropCRC", "forwardTimeout",
+    "globalColdReadThreshold", "haFlowControlEnable", "haHousekeepingInterval", "haMasterAddress",
+    "haMaxGapNotInSync", "haMaxTimeSlaveNotCatchup", "haSendHeartbeatInterval",
+    "haTransferBatchSize", "heartbeatThreadPoolNums", "heartbeatThreadPoolQueueCapacity",
+    "highSpeedMode", "inSyncReplicas", "indexFileReadEnable", "indexFileWriteEnable",
+    "indexRocksDBEnable", "initPopOffsetByCheckMsgInMem", "isScanAvailableNameSrv",
+    "isolateLogEnable", "iteratorWhenUseRocksdbConsumeQueue", "liteEventCheckInterval",
+    "liteEventFullDispatchDelayTime", "liteEventFullDispatchDelayTimeForWildcardGroup",
+    "liteLagCountMetricsEnable", "liteLagLatencyCollectEnable", "liteLagLatencyMetricsEnable",
+    "liteLagLatencyTopK", "litePullMessageThreadPoolNums", "litePullThreadPoolQueueCapacity",
+    "liteSubscriptionCheckInterval", "liteSubscriptionCheckTimeoutMills", "liteTtlCheckInterval",
+    "loadBalancePollNameServerInterval", "loadBalanceProcessorThreadPoolNums",
+    "loadBalanceThreadPoolQueueCapacity", "lockInStrictMode", "logicQueueForceSwapMapInterval",
+    "logicQueueSwapMapInterval", "logicQueueSwapMapReserveFileNum",
+    "logicalDiskSpaceCleanForciblyThreshold", "mappedFileSizeConsumeQueueExt",
+    "mappedFileSizeTimerLog", "mappedFileSwapEnable", "mapperFileSizeBatchConsumeQueue",
+    "maxAsyncPutMessageRequests", "maxBatchDeleteFilesNum", "maxChecksumRange",
+    "maxClientEventCount", "maxConsumeQueueScan", "maxErrorRateOfBloomFilter",
+    "maxFilterMessageSize", "maxHaTransferByteInSecond", "maxLiteSubscriptionCount",
+    "maxLmqConsumeQueueNum", "maxMessageFilterNumForNotification", "maxMsgsNumBatch",
+    "maxOffsetMapSize", "maxPopPollingSize", "maxReconnectIntervalTimeSeconds",
+    "maxRecoveryCommitlogFiles", "maxRocksDBIndexQueryDays", "maxSlaveResendLength",
+    "maxStatsIdleTimeInMinutes", "maxTopicLength", "memTableFlushIntervalMs", "messageIndexSafe",
+    "messageStorePlugIn", "metricGrpcExporterIntervalInMills", "metricGrpcExporterTimeOutInMills",
+    "metricLoggingExporterIntervalInMills", "metricsExportBatchMaxDataPoints",
+    "metricsExporterType", "metricsGrpcExporterHeader", "metricsGrpcExporterTarget",
+    "metricsInDelta", "metricsLabel", "metricsOtelCardinalityLimit", "minInSyncReplicas",
+    "minLiteTTl", "notifyConsumerIdsChangedEnable", "offsetCheckInSlave",
+    "persistConsumerOffsetIncrementally", "popCkMaxBufferSize", "popCkOffsetMaxQueueSize",
+    "popCkStayBufferTime", "popCkStayBufferTimeOut", "popConsumerFSServiceInit",
+    "popConsumerKVServiceEnable", "popConsumerKVServiceInit", "popConsumerKVServiceLog",
+    "popFromRetryProbability", "popFromRetryProbabilityForPriority", "popInflightMessageThreshold",
+    "popLongPollingForceNotifyInterval", "popPollingMapExpireTimeSeconds", "popPollingMapSize",
+    "popPollingSize", "popResponseReturnActualRetryTopic", "popReviveConcurrency",
+    "popReviveMaxAttemptTimes", "popReviveMaxReturnSizePerRead", "popReviveSkipIfGroupAbsent",
+    "preferredLeaderId", "printChannelGroups", "printChannelGroupsMinNum", "priorityOrderAsc",
+    "processReplyMessageThreadPoolNums", "pullBatchMaxMessageCount", "pullMessageThreadPoolNums",
+    "putConsumeQueueDataByFileChannel", "putMessageFutureThreadPoolNums", "putMessageTimeout",
+    "putMsgIndexHightWater", "putThreadPoolQueueCapacity", "queryMessageThreadPoolNums",
+    "queryThreadPoolQueueCapacity", "readOnlyCommitLogStorePaths", "readUnCommitted",
+    "realTimeNotifyConsumerChange", "realTimePersistRocksDBConfig", "recallMessageEnable",
+    "recheckReputOffsetFromCq", "recoverConcurrently", "recoverThreadPoolNums",
+    "redeleteHangedFileInterval", "rejectPullConsumerEnable", "replicasPerDiskPartition",
+    "replyThreadPoolQueueCapacity", "retrieveMessageFromPopRetryTopicV1", "reviveAckWaitMs",
+    "reviveInterval", "reviveMaxSlow", "reviveQueueNum", "reviveScanTime", "rocketmqHome",
+    "rocksdbCQDoubleWriteEnable", "rocksdbCompressionType", "rocksdbFlushWalFrequency",
+    "rocksdbWalFileRollingThreshold", "sampleCountThreshold", "sampleSteps",
+    "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
+    "searchBcqByCacheEnable", "sendHeartbeatTimeoutMillis", "sendMessageThreadPoolNums",
+    "serverAsyncSemaphoreValue", "serverCallbackExecutorThreads", "serverNettyWorkerGroupEnable",
+    "serverOnewaySemaphoreValue", "serverPooledByteBufAllocatorEnable", "serverSocketBacklog",
+    "serverSocketRcvBufSize", "serverSocketSndBufSize", "serverWorkerThreads",
+    "sharedByteBufferNum", "shutdownWaitTimeSeconds", "skipPreOnline",
+    "skipWhenCKRePutReachMaxTimes", "slaveTimeout", "socksProxyConfig",
+    "spinLockCollisionRetreatOptimalDegree", "splitMetadataSize", "splitRegistrationSize",
+    "statRocksDBCQIntervalSec", "storePathBrokerIdentity", "storePathCommitLog",
+    "storePathDLedgerCommitLog", "storePathEpochFile", "storeType", "syncBrokerMemberGroupPeriod",
+    "syncBrokerMetadataPeriod", "syncControllerMetadataPeriod", "syncFromLastFile",
+    "syncMasterFlushOffsetWhenStartup", "timerCheckMetricsWhen", "timerColdDataCheckIntervalMs",
+    "timerCongestNumEachSlot", "timerEnableCheckMetrics", "timerEnableDisruptor",
+    "timerEnableRetryUntilSuccess", "timerFlushIntervalMs", "timerGetMessageThreadNum",
+    "timerInterceptDelayLevel", "timerMaxDelaySec", "timerMetricSmallThreshold",
+    "timerPrecisionMs", "timerProgressLogIntervalMs", "timerPutMessageThreadNum",
+    "timerRecallToTimeWheelEnable", "timerRecallToTimelineEnable", "timerReputServiceCorePoolSize",
+    "timerReputServiceMaxPoolSize", "timerReputServiceQueueCapacity", "timerRocksDBEnable",
+    "timerRocksDBPrecisionMs", "timerRocksDBRollIntervalHours", "timerRocksDBRollMaxTps",
+    "timerRocksDBRollRangeHours", "timerRocksDBStopScan", "timerRocksDBTimeExpiredMaxTps",
+    "timerRollWindowSlot", "timerSkipUnknownError", "timerStopDequeue", "timerStopEnqueue",
+    "timerWarmEnable", "timerWheelEnable", "timerWheelSnapshotFlush",
+    "timerWheelSnapshotIntervalMs", "topicQueueLockNum", "totalReplicas", "transRocksDBEnable",
+    "transWriteOriginTransHalfEnable", "transactionCheckInterval", "transactionCheckMax",
+    "transactionCheckRocksdbCoreThreads", "transactionCheckRocksdbMaxThreads",
+    "transactionCheckRocksdbQueueCapacity", "transactionMetricFlushInterval",
+    "transactionOpBatchInterval", "transactionOpMsgMaxSize", "transactionTimeOut",
+    "transferMsgByHeap", "transientStorePoolEnable", "transientStorePoolSize",
+    "travelCqFileNumWhenGetMessage", "updateNameServerAddrPeriod", "useABSLock",
+    "useEpollNativeSelector", "useMessageFilterForNotification", "usePIDColdCtrStrategy",
+    "useReentrantLockWhenPutMessage", "useSeparateRetryQueue", "useSeparateStorePathForRocksdbCQ",
+    "useSingleRocksDBForAllConfigs", "useStaticSubscription", "useTLS", "waitTimeMillsInAckQueue",
+    "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInLitePullQueue", "waitTimeMillsInPullQueue",
+    "waitTimeMillsInSendQueue", "waitTimeMillsInTransactionQueue", "wakeCommitWhenPutMessage",
+    "wakeFlushWhenPutMessage", "warmMapedFileEnable", "writeBufferHighWaterMark",
+    "writeBufferLowWaterMark", "writeWithoutMmap",
+];

@@ -1,0 +1,125 @@
+//! Reading a configuration file: Java properties, or our own form in kebab-case YAML.
+//!
+//! A key nobody knows is refused with its line and the nearest key; keys that only mean something
+//! to the Java broker are taken and named in a warning.
+
+use std::path::Path;
+
+use rmq_protocol::java_properties::{self, Property};
+
+use super::{Settings, ValueError, inert};
+
+/// Why a configuration is refused; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("cannot read configuration {path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A key that neither we nor Java know.
+    #[error("line {line}: unknown key {key:?}{}", hint(.nearest.as_deref()))]
+    UnknownKey {
+        /// Line of the file.
+        line: usize,
+        /// The key.
+        key: String,
+        /// The known key that looks most like it.
+        nearest: Option<String>,
+    },
+    /// A value out of its bounds.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// The text is neither properties nor our YAML form.
+    #[error("{0}")]
+    Syntax(String),
+    /// Values that are legal alone but not together.
+    #[error("{0}")]
+    Conflict(String),
+}
+
+fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |key| format!(": did you mean {key:?}?"))
+}
+
+/// What was loaded, and keys that have no effect here.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// Keys that only the Java broker knows.
+    pub without_effect: Vec<String>,
+}
+
+/// Reads `path` over the defaults.
+#[expect(clippy::disallowed_methods, reason = "layer 3 reads its configuration")]
+pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.display().to_string(), source })?;
+    let mut loaded = Loaded::default();
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("yaml" | "yml") => apply(&mut loaded, yaml_pairs(&text)?)?,
+        _ => parse_properties(&mut loaded, &text)?,
+    }
+    Ok(loaded)
+}
+
+/// Applies properties text.
+pub fn parse_properties(loaded: &mut Loaded, text: &str) -> Result<(), ConfigError> {
+    let pairs = java_properties::parse(text.as_bytes())
+        .map_err(|error| ConfigError::Syntax(error.to_string()))?;
+    apply(loaded, pairs)
+}
+
+fn apply(loaded: &mut Loaded, pairs: Vec<Property>) -> Result<(), ConfigError> {
+    for Property { line, key, value } in pairs {
+        match loaded.settings.set(&key, &value) {
+            Some(outcome) => outcome?,
+            None if inert::is_known(&key) => loaded.without_effect.push(key),
+            None => {
+                let nearest = inert::nearest(&key);
+                return Err(ConfigError::UnknownKey { line, key, nearest });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Our own form: a flat YAML map with kebab-case keys, `flush-disk-type: SYNC_FLUSH`.
+fn yaml_pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
+    let map: std::collections::BTreeMap<String, serde_json::Value> =
+        serde_saphyr::from_str(text).map_err(|error| ConfigError::Syntax(error.to_string()))?;
+    let line_of = |key: &str| {
+        let start = |line: &str| line.trim_start().starts_with(key);
+        text.lines().position(start).map_or(0, |index| index + 1)
+    };
+    map.into_iter()
+        .map(|(key, value)| {
+            let value = match value {
+                serde_json::Value::String(text) => text,
+                serde_json::Value::Bool(flag) => flag.to_string(),
+                serde_json::Value::Number(number) => number.to_string(),
+                other => return Err(ConfigError::Syntax(format!("{key}: {other} is no plain value"))),
+            };
+            Ok(Property { line: line_of(&key), key: camel_case(&key), value })
+        })
+        .collect()
+}
+
+/// `flush-disk-type` → `flushDiskType`; `broker-ip1` → `brokerIP1`, the one irregular kind of key.
+fn camel_case(key: &str) -> String {
+    let mut out = String::with_capacity(key.len());
+    let mut upper = false;
+    for letter in key.chars() {
+        if letter == '-' {
+            upper = true;
+        } else {
+            out.push(if upper { letter.to_ascii_uppercase() } else { letter });
+            upper = false;
+        }
+    }
+    out.replace("Ip1", "IP1").replace("Ip2", "IP2").replace("Crc", "CRC")
+}

@@ -1,0 +1,44 @@
+//! One file per kind of request. A handler reads its typed header, uses [`Core`] and answers.
+//!
+//! Hot requests (send, pull) write into the outgoing buffer themselves; all others return an
+//! [`Answer`]. Requests that may wait for a disk or a peer run on [`crate::work::Workers`].
+//!
+//! [`Core`]: crate::core::Core
+
+pub(crate) mod client;
+pub(crate) mod offset;
+pub(crate) mod pull;
+pub(crate) mod queue_lock;
+pub(crate) mod reply;
+pub(crate) mod send;
+pub(crate) mod send_back;
+mod admin;
+mod table;
+
+pub(crate) use table::{Handler, Kind, handler_of};
+
+use std::sync::Arc;
+
+use rmq_net::Connection;
+use rmq_protocol::{
+    header::{DecodeHeader, FieldError},
+    remoting::Header,
+};
+
+/// One request as a handler sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    /// The connection it came on.
+    pub(crate) conn: &'a Arc<Connection>,
+    /// Its header.
+    pub(crate) header: &'a Header<'a>,
+    /// Its body.
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> Call<'a> {
+    /// The typed header.
+    pub(crate) fn decode<T: DecodeHeader<'a>>(&self) -> Result<T, FieldError> {
+        T::decode(&self.header.ext)
+    }
+}

@@ -1,0 +1,311 @@
+//! Sends: codes 10, 310 and 320, alone or in groups.
+//!
+//! All sends that one read brought are checked, then appended under one lock of the store, then
+//! answered in one write. A send whose topic or group must be made first is taken by a worker.
+
+mod check;
+mod delay;
+mod prepare;
+mod scan;
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use rmq_net::{Connection, Outbox, Request};
+use rmq_protocol::{
+    message::OffsetId,
+    remoting::{Command, Header, ResponseWriter, request_code, response_code},
+};
+use rmq_store::{AppendError, Appended};
+use rmq_types::{CommitLogOffset, Timestamp};
+
+use crate::{
+    answer::Failure,
+    config::{FlushDiskType, Settings},
+    core::Core,
+    handler::Call,
+    parked::ParkedGroup,
+    stats::Stat,
+};
+
+use check::topic_for_send;
+pub(crate) use delay::rest;
+pub(crate) use prepare::{Group, Prepared, Refusal};
+
+/// Whether a code is one of the sends that go in groups.
+pub(crate) const fn is_send(code: i32) -> bool {
+    matches!(
+        code,
+        request_code::SEND_MESSAGE | request_code::SEND_MESSAGE_V2 | request_code::SEND_BATCH_MESSAGE
+    )
+}
+
+/// What is needed to answer one send.
+#[derive(Debug)]
+pub struct SendReply {
+    /// Number of the request.
+    pub opaque: i32,
+    /// Offset ids of all its messages.
+    pub msg_id: String,
+    /// The queue.
+    pub queue_id: u32,
+    /// Index of its first message.
+    pub queue_offset: u64,
+    /// Unique key of its first message.
+    pub transaction_id: String,
+}
+
+/// Serves consecutive sends of one connection.
+pub(crate) fn serve(core: &Arc<Core>, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
+    let settings = core.settings.get();
+    let now = core.now();
+    if let Some(failure) = refusal(core, &settings, now) {
+        for request in requests.iter().filter(|request| request.wants_reply()) {
+            write_failure(out.buffer(), request.header.opaque, &failure);
+        }
+        return;
+    }
+    let mut group = Group::new(core, &settings, now);
+    for request in requests {
+        let call = Call { conn, header: &request.header, body: request.body };
+        match group.add(&call) {
+            Ok(()) => {}
+            Err(Refusal::NeedsWork) => defer(core, &call, out),
+            Err(Refusal::Failure(failure)) => {
+                core.stats.put_failures.add(1, 1);
+                if request.wants_reply() {
+                    write_failure(out.buffer(), request.header.opaque, &failure);
+                }
+            }
+        }
+    }
+    let late = finish(core, &settings, group, out.buffer());
+    park(core, &settings, conn, late);
+}
+
+/// Runs one send on a worker, where its topic may be made.
+fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
+    let owned = (Arc::clone(core), Arc::clone(call.conn), call.header.clone().into_owned());
+    let body = bytes::Bytes::copy_from_slice(call.body);
+    let queue_max = core.settings.get().admin_queue_capacity.get() as usize;
+    let outcome = core.workers.run(queue_max, move || {
+        let (core, conn, header) = owned;
+        serve_off_thread(&core, &conn, &header, &body);
+    });
+    if let Err(failure) = outcome
+        && !call.header.is_oneway()
+    {
+        write_failure(out.buffer(), call.header.opaque, &failure);
+    }
+}
+
+fn serve_off_thread(core: &Arc<Core>, conn: &Arc<Connection>, header: &Header<'_>, body: &[u8]) {
+    let settings = core.settings.get();
+    let call = Call { conn, header, body };
+    let mut out = BytesMut::new();
+    let mut group = Group::new(core, &settings, core.now());
+    let failure = match topic_for_send(core, &settings, &call).and_then(|()| match group.add(&call) {
+        Ok(()) => Ok(()),
+        Err(Refusal::Failure(failure)) => Err(failure),
+        Err(Refusal::NeedsWork) => Err(Failure::system("the topic was deleted meanwhile")),
+    }) {
+        Ok(()) => None,
+        Err(failure) => Some(failure),
+    };
+    if let Some(failure) = failure {
+        core.stats.put_failures.add(1, 1);
+        if !header.is_oneway() {
+            write_failure(&mut out, header.opaque, &failure);
+        }
+    } else {
+        let late = finish(core, &settings, group, &mut out);
+        park(core, &settings, conn, late);
+    }
+    if !out.is_empty() {
+        let _ = conn.send_frame(&out);
+    }
+}
+
+/// Why no send is taken at all right now.
+fn refusal(core: &Core, settings: &Settings, now: Timestamp) -> Option<Failure> {
+    if core.is_stopping() {
+        return Some(Failure::new(
+            response_code::SERVICE_NOT_AVAILABLE,
+            "the broker is shutting down, retry another one",
+        ));
+    }
+    if now.millis() < settings.start_accept_send_request_time_stamp.get() {
+        return Some(Failure::system("broker unable to service, until the configured time"));
+    }
+    if settings.flush_disk_type == FlushDiskType::Sync
+        && core.parked.len() >= settings.parked_sends_max.get() as usize
+    {
+        return Some(Failure::new(
+            response_code::SYSTEM_BUSY,
+            "[REJECTREQUEST]system busy, start flow control for a while",
+        ));
+    }
+    None
+}
+
+/// Appends a group and answers what can be answered now; gives back what waits for its flush.
+fn finish(
+    core: &Core,
+    settings: &Settings,
+    group: Group<'_>,
+    out: &mut BytesMut,
+) -> Option<(CommitLogOffset, Vec<SendReply>)> {
+    let appended = group.append(core);
+    let sync = settings.flush_disk_type == FlushDiskType::Sync;
+    let mut late: Option<(CommitLogOffset, Vec<SendReply>)> = None;
+    for (prepared, results) in appended.iter() {
+        let first = match outcome(results) {
+            Ok(first) => first,
+            Err(error) => {
+                core.stats.put_failures.add(1, 1);
+                if prepared.wants_reply {
+                    write_failure(out, prepared.opaque, &Failure::from(error));
+                }
+                continue;
+            }
+        };
+        count(core, prepared, results);
+        if !prepared.wants_reply {
+            continue;
+        }
+        if sync && prepared.wait {
+            let end = results.iter().flatten().map(|appended| appended.end).max();
+            let entry = late.get_or_insert_with(|| (first.end, Vec::new()));
+            entry.0 = entry.0.max(end.unwrap_or(first.end));
+            entry.1.push(reply(core, prepared, first, results));
+        } else if results.len() == 1 {
+            write_single(core, settings, prepared, first, out);
+        } else {
+            write_reply(settings, &reply(core, prepared, first, results), response_code::SUCCESS, out);
+        }
+    }
+    late
+}
+
+fn outcome(results: &[Result<Appended, AppendError>]) -> Result<&Appended, &AppendError> {
+    if let Some(Err(error)) = results.iter().find(|result| result.is_err()) {
+        return Err(error);
+    }
+    match results.first() {
+        Some(Ok(first)) => Ok(first),
+        Some(Err(error)) => Err(error),
+        None => Err(&AppendError::ShutDown),
+    }
+}
+
+fn park(
+    core: &Core,
+    settings: &Settings,
+    conn: &Arc<Connection>,
+    late: Option<(CommitLogOffset, Vec<SendReply>)>,
+) {
+    let Some((end, replies)) = late else { return };
+    let deadline = core.now().plus_millis(settings.sync_flush_timeout.get());
+    core.parked.park(ParkedGroup { end, deadline, conn: Arc::clone(conn), replies });
+    // The flush may have passed before the group was parked.
+    let durable = core.store.durable_offset();
+    if durable >= end {
+        crate::arrival::answer_parked(core, core.parked.take_durable(durable));
+    }
+}
+
+fn count(core: &Core, prepared: &Prepared<'_>, results: &[Result<Appended, AppendError>]) {
+    let messages = results.len() as u64;
+    let bytes: u64 = results.iter().flatten().map(|appended| u64::from(appended.bytes)).sum();
+    core.stats.puts.add(messages, 1);
+    core.stats.put_bytes.add(bytes, messages);
+    core.stats.add(Stat::TopicPutNums, &prepared.topic, messages);
+    core.stats.add(Stat::TopicPutSize, &prepared.topic, bytes);
+}
+
+fn reply(
+    core: &Core,
+    prepared: &Prepared<'_>,
+    first: &Appended,
+    results: &[Result<Appended, AppendError>],
+) -> SendReply {
+    let mut msg_id = String::with_capacity(33 * results.len());
+    for appended in results.iter().flatten() {
+        if !msg_id.is_empty() {
+            msg_id.push(',');
+        }
+        offset_id(core, appended.offset).write(&mut msg_id);
+    }
+    SendReply {
+        opaque: prepared.opaque,
+        msg_id,
+        queue_id: prepared.answer_queue,
+        queue_offset: first.queue_offset.get(),
+        transaction_id: prepared.unique_key.to_string(),
+    }
+}
+
+pub(crate) fn offset_id(core: &Core, offset: CommitLogOffset) -> OffsetId {
+    OffsetId { host: core.identity.address, offset: offset.get() as i64 }
+}
+
+/// The hot answer: one message, nothing kept.
+fn write_single(
+    core: &Core,
+    settings: &Settings,
+    prepared: &Prepared<'_>,
+    first: &Appended,
+    out: &mut BytesMut,
+) {
+    let mut id = String::with_capacity(56);
+    offset_id(core, first.offset).write(&mut id);
+    write_fields(
+        settings,
+        out,
+        (prepared.opaque, response_code::SUCCESS),
+        &id,
+        (prepared.answer_queue, first.queue_offset.get()),
+        &prepared.unique_key,
+    );
+}
+
+/// Writes the answer to a send that is stored.
+pub(crate) fn write_reply(settings: &Settings, reply: &SendReply, code: i32, out: &mut BytesMut) {
+    write_fields(
+        settings,
+        out,
+        (reply.opaque, code),
+        &reply.msg_id,
+        (reply.queue_id, reply.queue_offset),
+        &reply.transaction_id,
+    );
+}
+
+fn write_fields(
+    settings: &Settings,
+    out: &mut BytesMut,
+    (opaque, code): (i32, i32),
+    msg_id: &str,
+    (queue_id, queue_offset): (u32, u64),
+    transaction_id: &str,
+) {
+    out.reserve(384);
+    let mut writer = ResponseWriter::new(out, opaque, code);
+    writer
+        .text("MSG_REGION", &settings.region_id)
+        .text("TRACE_ON", if settings.trace_on { "true" } else { "false" })
+        .text("msgId", msg_id)
+        .number("queueId", i64::from(queue_id))
+        .number("queueOffset", queue_offset as i64);
+    if !transaction_id.is_empty() {
+        writer.text("transactionId", transaction_id);
+    }
+    writer.finish(None, []);
+}
+
+/// Writes a refusal.
+pub(crate) fn write_failure(out: &mut BytesMut, opaque: i32, failure: &Failure) {
+    Command::response(opaque, failure.code)
+        .with_remark(failure.remark.as_str())
+        .encode(rmq_protocol::remoting::Serializer::Json, out);
+}

@@ -1,0 +1,22 @@
+//! What a broker knows besides messages: topics, groups, offsets, request modes.
+//!
+//! Kept in memory, written in Java's own file forms under `config/`. **Invariant:** a change is on
+//! disk (in a journal beside the file) before it is answered, so no acknowledged topic or group is
+//! lost to a crash; a broken file falls back to its `.bak`, never silently to an empty table.
+
+mod files;
+mod journal;
+mod offsets;
+mod request_modes;
+mod system_topics;
+mod table;
+mod topics;
+
+pub(crate) use files::{read as read_json, replace as write_json};
+pub use files::{LoadError, PersistError};
+pub use offsets::{OffsetTable, Pending};
+pub use request_modes::RequestModes;
+pub(crate) use system_topics::{PERM_INHERIT, PERM_READ, PERM_WRITE};
+pub use system_topics::system_topics;
+pub use table::{ConfigTable, Kind};
+pub use topics::{TopicProblem, check_attributes, check_settings};

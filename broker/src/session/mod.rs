@@ -1,0 +1,13 @@
+//! Who is connected: producers and consumers by group, and the queue locks of ordered consumers.
+//!
+//! Pure tables: the connection is an opaque handle, time is an argument. **Invariant:** every entry
+//! has a last sign of life and goes when it is too old, whatever else its client still does.
+
+mod consumers;
+mod locks;
+mod producers;
+pub mod subscription;
+
+pub use consumers::{Consumers, GroupChange, GroupView, Heartbeat, Member};
+pub use locks::{LOCK_MILLIS, QueueKey, QueueLocks};
+pub use producers::{Producer, Producers};

@@ -1,0 +1,274 @@
+//! Counters by name and key, with windows of a minute, an hour and a day (`BrokerStatsManager`).
+//!
+//! Adding is two atomic adds behind a shared lock; a ticker takes samples every ten seconds.
+//! Bounded by the number of topics and groups: deleting one drops its counters.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rmq_protocol::body::{BrokerStatsData, BrokerStatsItem};
+use rmq_types::Timestamp;
+use rustc_hash::FxHashMap;
+
+/// Seconds between two samples.
+pub const SAMPLE_SECONDS: u64 = 10;
+const MINUTE_SAMPLES: usize = 6;
+const LONG_SAMPLES: usize = 60;
+const HOUR_STEP: u64 = 60;
+const DAY_STEP: u64 = 360;
+
+macro_rules! names {
+    ($($variant:ident = $text:literal,)*) => {
+        /// What is counted; the key of each is given in the comment of its Java name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Stat {
+            $(#[doc = concat!("`", $text, "`.")] $variant,)*
+        }
+        const NAMES: &[&str] = &[$($text,)*];
+    };
+}
+names! {
+    TopicPutNums = "TOPIC_PUT_NUMS",
+    TopicPutSize = "TOPIC_PUT_SIZE",
+    GroupGetNums = "GROUP_GET_NUMS",
+    GroupGetSize = "GROUP_GET_SIZE",
+    SendBackNums = "SNDBCK_PUT_NUMS",
+    DlqPutNums = "DLQ_PUT_NUMS",
+    BrokerPutNums = "BROKER_PUT_NUMS",
+    BrokerGetNums = "BROKER_GET_NUMS",
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    at: i64,
+    value: u64,
+    times: u64,
+}
+
+#[derive(Debug, Default)]
+struct Windows {
+    short: VecDeque<Sample>,
+    hour: VecDeque<Sample>,
+    day: VecDeque<Sample>,
+    ticks: u64,
+}
+
+/// One counter.
+#[derive(Debug, Default)]
+pub struct Counter {
+    value: AtomicU64,
+    times: AtomicU64,
+    windows: Mutex<Windows>,
+}
+
+impl Counter {
+    /// Adds `value`, `times` times together.
+    pub fn add(&self, value: u64, times: u64) {
+        self.value.fetch_add(value, Ordering::Relaxed);
+        self.times.fetch_add(times, Ordering::Relaxed);
+    }
+
+    /// All since the start.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    fn now(&self, at: Timestamp) -> Sample {
+        Sample {
+            at: at.millis(),
+            value: self.value.load(Ordering::Relaxed),
+            times: self.times.load(Ordering::Relaxed),
+        }
+    }
+
+    fn sample(&self, now: Timestamp) {
+        let sample = self.now(now);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticks = windows.ticks;
+        windows.ticks += 1;
+        push(&mut windows.short, sample, LONG_SAMPLES);
+        if ticks.is_multiple_of(HOUR_STEP) {
+            push(&mut windows.hour, sample, 6);
+        }
+        if ticks.is_multiple_of(DAY_STEP) {
+            push(&mut windows.day, sample, 24);
+        }
+    }
+
+    /// A second, over the last `samples` samples.
+    #[must_use]
+    pub fn per_second(&self, now: Timestamp, samples: usize) -> f64 {
+        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = windows.short.iter().rev().nth(samples.saturating_sub(1));
+        item(from.or(windows.short.front()), self.now(now)).tps
+    }
+
+    fn data(&self, now: Timestamp) -> BrokerStatsData {
+        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.now(now);
+        let minute = windows.short.iter().rev().nth(MINUTE_SAMPLES - 1).or(windows.short.front());
+        BrokerStatsData {
+            stats_minute: item(minute, current),
+            stats_hour: item(windows.hour.front(), current),
+            stats_day: item(windows.day.front(), current),
+        }
+    }
+}
+
+fn push(window: &mut VecDeque<Sample>, sample: Sample, max: usize) {
+    if window.len() >= max {
+        window.pop_front();
+    }
+    window.push_back(sample);
+}
+
+fn item(from: Option<&Sample>, to: Sample) -> BrokerStatsItem {
+    let from = from.copied().unwrap_or(Sample { at: to.at, ..Sample::default() });
+    let sum = to.value.saturating_sub(from.value);
+    let times = to.times.saturating_sub(from.times);
+    let millis = to.at.saturating_sub(from.at);
+    BrokerStatsItem {
+        sum: i64::try_from(sum).unwrap_or(i64::MAX),
+        tps: if millis > 0 { sum as f64 * 1000.0 / millis as f64 } else { 0.0 },
+        avgpt: if times > 0 { sum as f64 / times as f64 } else { 0.0 },
+    }
+}
+
+type Family = RwLock<FxHashMap<Box<str>, Arc<Counter>>>;
+
+/// All counters.
+#[derive(Debug)]
+pub struct Stats {
+    families: Vec<Family>,
+    /// Messages stored.
+    pub puts: Counter,
+    /// Bytes of bodies stored.
+    pub put_bytes: Counter,
+    /// Messages given out.
+    pub gets: Counter,
+    /// Bytes given out.
+    pub get_bytes: Counter,
+    /// Reads that found something.
+    pub get_found: Counter,
+    /// Reads that found nothing.
+    pub get_miss: Counter,
+    /// Sends that were refused.
+    pub put_failures: Counter,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            families: NAMES.iter().map(|_| Family::default()).collect(),
+            puts: Counter::default(),
+            put_bytes: Counter::default(),
+            gets: Counter::default(),
+            get_bytes: Counter::default(),
+            get_found: Counter::default(),
+            get_miss: Counter::default(),
+            put_failures: Counter::default(),
+        }
+    }
+}
+
+impl Stats {
+    fn family(&self, stat: Stat) -> &Family {
+        &self.families[stat as usize]
+    }
+
+    /// The counter of a key, made when needed.
+    #[must_use]
+    pub fn counter(&self, stat: Stat, key: &str) -> Arc<Counter> {
+        let family = self.family(stat);
+        if let Some(counter) = family.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+            return Arc::clone(counter);
+        }
+        let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(map.entry(key.into()).or_default())
+    }
+
+    /// Adds to the counter of a key.
+    pub fn add(&self, stat: Stat, key: &str, value: u64) {
+        let family = self.family(stat);
+        if let Some(counter) = family.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+            counter.add(value, 1);
+            return;
+        }
+        self.counter(stat, key).add(value, 1);
+    }
+
+    /// The windows of one counter by Java's name; `None`: nothing of that name and key.
+    #[must_use]
+    pub fn view(&self, now: Timestamp, name: &str, key: &str) -> Option<BrokerStatsData> {
+        let index = NAMES.iter().position(|known| *known == name)?;
+        let map = self.families.get(index)?.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(key).map(|counter| counter.data(now))
+    }
+
+    /// Every counter of a family, for the metrics page.
+    #[must_use]
+    pub fn list(&self, stat: Stat) -> Vec<(Box<str>, u64)> {
+        let map = self.family(stat).read().unwrap_or_else(PoisonError::into_inner);
+        map.iter().map(|(key, counter)| (key.clone(), counter.total())).collect()
+    }
+
+    /// Takes one sample of every counter.
+    pub fn sample(&self, now: Timestamp) {
+        for family in &self.families {
+            let map = family.read().unwrap_or_else(PoisonError::into_inner);
+            map.values().for_each(|counter| counter.sample(now));
+        }
+        for counter in [
+            &self.puts,
+            &self.put_bytes,
+            &self.gets,
+            &self.get_bytes,
+            &self.get_found,
+            &self.get_miss,
+            &self.put_failures,
+        ] {
+            counter.sample(now);
+        }
+    }
+
+    /// Drops every counter whose key a topic or group has a part in.
+    pub fn forget(&self, name: &str) {
+        for family in &self.families {
+            let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
+            map.retain(|key, _| key.split('@').all(|part| part != name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_counts_what_came_since_its_first_sample() {
+        let stats = Stats::default();
+        let at = Timestamp::from_millis;
+        stats.add(Stat::TopicPutNums, "t", 5);
+        stats.sample(at(0));
+        stats.add(Stat::TopicPutNums, "t", 20);
+        let minute = stats.view(at(10_000), "TOPIC_PUT_NUMS", "t").unwrap().stats_minute;
+        assert_eq!(minute.sum, 20);
+        assert!((minute.tps - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn unknown_names_and_keys_have_no_figures_and_deleted_ones_lose_them() {
+        let stats = Stats::default();
+        stats.add(Stat::GroupGetNums, "t@g", 1);
+        assert!(stats.view(Timestamp::default(), "NOPE", "t").is_none());
+        assert!(stats.view(Timestamp::default(), "GROUP_GET_NUMS", "t@g").is_some());
+        stats.forget("g");
+        assert!(stats.view(Timestamp::default(), "GROUP_GET_NUMS", "t@g").is_none());
+    }
+}

@@ -5,41 +5,18 @@ mod common;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
-use common::{Cluster, client_within};
+use common::{Cluster, at, client_within, next_batch as batch, topic};
 use rmq_admin::{
-    Batch, Event, FollowError, FollowOptions, Follower, MessagePlace, Outgoing, ReadError,
-    SendError, SendTo, StartAt, TagFilter, Trouble,
+    Batch, Event, FollowError, FollowOptions, MessagePlace, Outgoing, ReadError, SendError, SendTo,
+    StartAt, TagFilter, Trouble,
 };
 use rmq_protocol::remoting::{request_code as req, response_code as resp};
-use rmq_types::{GroupName, QueueOffset, Timestamp, TopicName};
-
-fn topic(name: &str) -> TopicName {
-    TopicName::parse(name).unwrap()
-}
+use rmq_types::{GroupName, QueueOffset, Timestamp};
 
 fn plain(body: &'static str) -> Outgoing {
     Outgoing {
         body: body.into(),
         ..Outgoing::default()
-    }
-}
-
-fn at(queue: u32, offset: u64) -> MessagePlace {
-    MessagePlace {
-        topic: topic("T"),
-        broker: None,
-        queue,
-        offset: QueueOffset::new(offset),
-    }
-}
-
-async fn batch(follower: &mut Follower) -> Batch {
-    loop {
-        match follower.next().await.unwrap().expect("another event") {
-            Event::Messages(batch) if batch.messages.is_empty() => {}
-            Event::Messages(batch) => return batch,
-            Event::Trouble(trouble) => panic!("{trouble:?}"),
-        }
     }
 }
 

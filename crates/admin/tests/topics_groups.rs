@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod common;
 
-use common::{Cluster, client, nobody};
+use common::{Cluster, client, group, nobody, topic};
 use rmq_admin::{
     GroupChange, GroupOutcome, NameServerError, ResetTo, Scope, TargetError, TopicChange,
     TopicOutcome, TopicSettings,
@@ -12,15 +12,6 @@ use rmq_protocol::{
     body::{Connection, SubscriptionGroupConfig},
     remoting::{request_code as req, response_code as resp},
 };
-use rmq_types::{GroupName, TopicName};
-
-fn topic(name: &str) -> TopicName {
-    TopicName::parse(name).unwrap()
-}
-
-fn group(name: &str) -> GroupName {
-    GroupName::parse(name).unwrap()
-}
 
 #[tokio::test]
 async fn without_a_name_server_the_error_names_every_address_tried() {
@@ -231,7 +222,7 @@ async fn the_status_of_an_empty_topic_is_zeros() {
                 q.queue.to_string(),
                 q.min,
                 q.max,
-                q.last_stored_at.map(|t| t.millis()),
+                q.last_stored_at.map(rmq_types::Timestamp::millis),
             )
         })
         .collect();

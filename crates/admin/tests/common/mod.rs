@@ -15,12 +15,14 @@ use std::{
     time::Duration,
 };
 
-use rmq_admin::{AdminClient, AdminOptions};
+use rmq_admin::{AdminClient, AdminOptions, Batch, Event, Follower, MessagePlace};
 use rmq_net::{Connection, IoThreads, ListenOptions, Listener, Outbox, Request, Service};
 use rmq_protocol::{
     body::{BrokerData, ClusterInfo, QueueData, TopicList, TopicRouteData},
     remoting::{Command, request_code as req, response_code as resp},
 };
+
+use rmq_types::{GroupName, QueueOffset, TopicName};
 
 pub use broker::Broker;
 
@@ -71,10 +73,13 @@ pub struct Member {
     listener: Option<Listener>,
 }
 
+/// A broker as the NameServer knows it: cluster, broker, the master's address.
+pub type Known = (String, Arc<Broker>, Option<String>);
+
 /// The NameServer's state.
 #[derive(Default)]
 pub struct NameServer {
-    pub brokers: Mutex<Vec<(String, Arc<Broker>, Option<String>)>>,
+    pub brokers: Mutex<Vec<Known>>,
     pub removed: Mutex<BTreeSet<String>>,
     pub kv: Mutex<BTreeMap<String, String>>,
 }
@@ -286,4 +291,32 @@ pub fn client_within(name_servers: &[String], timeout: Duration) -> AdminClient 
 pub fn nobody() -> String {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().to_string()
+}
+
+/// The next messages; trouble fails the test.
+pub async fn next_batch(follower: &mut Follower) -> Batch {
+    loop {
+        match follower.next().await.unwrap().expect("another event") {
+            Event::Messages(batch) if batch.messages.is_empty() => {}
+            Event::Messages(batch) => return batch,
+            Event::Trouble(trouble) => panic!("{trouble:?}"),
+        }
+    }
+}
+
+pub fn topic(name: &str) -> TopicName {
+    TopicName::parse(name).unwrap()
+}
+
+pub fn at(queue: u32, offset: u64) -> MessagePlace {
+    MessagePlace {
+        topic: topic("T"),
+        broker: None,
+        queue,
+        offset: QueueOffset::new(offset),
+    }
+}
+
+pub fn group(name: &str) -> GroupName {
+    GroupName::parse(name).unwrap()
 }

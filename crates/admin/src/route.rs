@@ -3,18 +3,23 @@
 //! **Invariant:** queue numbers taken from a route are bounded by [`limits::QUEUES_MAX`], whatever
 //! the NameServer says. Keeps nothing: a route is asked for when it is needed.
 
+use std::time::Duration;
+
 use rmq_protocol::{
     body::{BrokerData, QueueData, TopicRouteData},
     header::GetRoute,
     remoting::{request_code, response_code},
 };
 use rmq_types::{TopicName, limits};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     AdminClient, NameServerError, Target,
     client::{body, refused, request},
 };
 
+/// Time between two looks for a route that is to appear.
+const ROUTE_POLL: Duration = Duration::from_millis(50);
 const PERM_WRITE: i32 = 2;
 const PERM_READ: i32 = 4;
 
@@ -113,6 +118,15 @@ impl TopicRoute {
         queues
     }
 
+    /// Whether a group has queues of the topic.
+    #[must_use]
+    pub fn has(&self, broker: &str) -> bool {
+        self.data
+            .queue_datas
+            .iter()
+            .any(|queues| queues.broker_name == broker)
+    }
+
     /// The address of a group's master.
     #[must_use]
     pub fn master(&self, broker: &str) -> Option<&str> {
@@ -172,6 +186,28 @@ impl AdminClient {
                 addr,
             }),
             _ => Err(NameServerError::Refused(refused(&addr, code, answer))),
+        }
+    }
+
+    /// Waits until the route of a topic holds all these broker groups; false if it did not within
+    /// `within`. Brokers register a new topic by themselves, a moment after they created it.
+    pub async fn await_route(
+        &self,
+        topic: &TopicName,
+        brokers: &[String],
+        within: Duration,
+    ) -> Result<bool, NameServerError> {
+        let deadline = Instant::now() + within;
+        loop {
+            match self.route(topic).await {
+                Ok(route) if brokers.iter().all(|broker| route.has(broker)) => return Ok(true),
+                Ok(_) | Err(NameServerError::NoSuchTopic { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            if Instant::now() + ROUTE_POLL > deadline {
+                return Ok(false);
+            }
+            sleep(ROUTE_POLL).await;
         }
     }
 }

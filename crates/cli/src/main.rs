@@ -5,6 +5,7 @@
 //! the file of its name; here they are only named.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod broker;
 mod crd;
 mod namesrv;
@@ -35,6 +36,8 @@ enum Command {
     Namesrv(namesrv::NamesrvArgs),
     /// Run a broker
     Broker(broker::BrokerArgs),
+    /// Look at and change a running cluster: topics, groups, messages
+    Admin(admin::AdminArgs),
     /// Measure a broker or NameServer
     Bench(rmq_bench::BenchArgs),
     /// Print the CustomResourceDefinitions for kubectl apply
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Namesrv(args) => namesrv::run(&args),
         Command::Broker(args) => broker::run(&args),
+        Command::Admin(args) => admin::run(args),
         Command::Bench(args) => rmq_bench::run(args),
         Command::Crd => crd::run(),
     };

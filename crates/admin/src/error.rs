@@ -217,7 +217,7 @@ pub enum SendError {
         topic: TopicName,
         /// What was looked for.
         wanted: String,
-        /// `broker: queues` of what there is.
+        /// `broker (queues)` of what there is.
         have: Vec<String>,
     },
     /// A property would break the properties text.
@@ -277,7 +277,7 @@ pub enum ReadError {
         topic: TopicName,
         /// What was looked for.
         wanted: String,
-        /// `broker: queues` of what there is.
+        /// `broker (queues)` of what there is.
         have: Vec<String>,
     },
     /// Several brokers have the queue.
@@ -316,7 +316,7 @@ pub enum FollowError {
         topic: TopicName,
         /// What was looked for.
         wanted: String,
-        /// `broker: queues` of what there is.
+        /// `broker (queues)` of what there is.
         have: Vec<String>,
     },
     /// Where to begin could not be found out.

@@ -151,13 +151,13 @@ impl TopicRoute {
     }
 }
 
-/// `broker: 0-7` for every broker of a list of queues.
+/// `broker (0-7)` for every broker of a list of queues.
 pub(crate) fn summary(queues: &[Queue]) -> Vec<String> {
     queues
         .chunk_by(|a, b| a.broker == b.broker)
         .filter_map(|of_one| {
             let (first, last) = (of_one.first()?, of_one.last()?);
-            Some(format!("{}: {}-{}", first.broker, first.id, last.id))
+            Some(format!("{} ({}-{})", first.broker, first.id, last.id))
         })
         .collect()
 }
@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn messages_go_to_masters_only_but_are_read_at_a_replica_as_well() {
         let route = route();
-        assert_eq!(summary(&route.write_queues()), ["b: 0-1"]);
-        assert_eq!(summary(&route.read_queues()), ["a: 0-0", "b: 0-2"]);
+        assert_eq!(summary(&route.write_queues()), ["b (0-1)"]);
+        assert_eq!(summary(&route.read_queues()), ["a (0-0)", "b (0-2)"]);
         assert_eq!(route.reader("a"), Some("h:4"));
         assert_eq!(route.reader("b"), Some("h:1"));
         let masters: Vec<_> = route

@@ -76,7 +76,7 @@ async fn a_message_that_is_not_there_says_what_the_queue_holds() {
     );
     assert_eq!(
         text(at(7, 0)).await,
-        "topic T has no readable queue 7; readable queues: a: 0-1"
+        "topic T has no readable queue 7; readable queues: a (0-1)"
     );
     let error = admin.message_by_id("xyz", None).await.unwrap_err();
     assert!(matches!(error, ReadError::Id { .. }));
@@ -116,7 +116,7 @@ async fn an_unknown_topic_and_a_queue_that_is_not_there_are_told_before_sending(
     let error = admin.sender(&topic("T"), &to).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "topic T has no writable queue 1 on broker z; writable queues: a: 0-3"
+        "topic T has no writable queue 1 on broker z; writable queues: a (0-3)"
     );
 }
 

@@ -26,7 +26,7 @@ fn with(error: &dyn std::fmt::Display, advice: &str) -> String {
     if advice.is_empty() {
         error.to_string()
     } else {
-        format!("{error}: {advice}")
+        format!("{error}; {advice}")
     }
 }
 

@@ -12,6 +12,7 @@ const NAMESRV_DEFAULT: &str = "127.0.0.1:9876";
 
 /// Arguments of every verb.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of every verb")]
 pub(super) struct ConnectArgs {
     /// NameServers as host:port, several separated by ';'
     /// [default: the variable NAMESRV_ADDR, or 127.0.0.1:9876]

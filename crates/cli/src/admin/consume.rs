@@ -117,7 +117,8 @@ pub(super) async fn run(admin: &AdminClient, args: ConsumeArgs, out: Output) -> 
     };
     let outcome = reading.until_end(&mut stop).await;
     let committed = reading.commit().await;
-    eprintln!("{} messages", reading.shown);
+    let plural = if reading.shown == 1 { "" } else { "s" };
+    eprintln!("{} message{plural}", reading.shown);
     outcome.and(committed)
 }
 

@@ -1,3 +1,42 @@
-//! Project chores: `cargo xtask tidy`, `cargo xtask test`.
+//! Project chores: `cargo xtask tidy` checks what the compiler does not, `cargo xtask test` runs
+//! every test there is.
+//!
+//! **Invariant:** a chore that finds something says what to do about it, and exits with 1. The last
+//! line of `test` is `N passed, N failed`.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask tidy
+       cargo xtask test [--only unit|java|go|mqadmin|swap|clients|all]
+
+tidy   layers, sizes, headers, names, ignored tests, generated files, machine paths
+test   unit and property tests, a release build, then the official clients against it;
+       installs a JDK, Maven and Go on Debian if it may, else says what is missing";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["tidy"] => tidy::run(),
+        ["test"] => test::run("all"),
+        ["test", "--only", what] => test::run(what),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `cargo xtask test`: every test there is, with progress, a table and one closing line.
+//!
+//! **Invariant:** a step that cannot run counts as a failure; the closing line is the last one.
+
+mod needs;
+mod process;
+mod step;
+
+use crate::workspace::{root, say};
+use anyhow::Context as _;
+use std::fmt::Write as _;
+use std::time::Instant;
+use step::{Outcome, Step};
+
+const UNIT: Step = Step::unit("unit and property tests");
+const BUILD: Step = Step::cargo(
+    "release build",
+    &["build", "--release", "--package", "rocketmq"],
+);
+const RUNNER: Step = Step::cargo("runner of the clients", &["build", "--package", "rmq-e2e"]);
+const JAVA: Step = Step::suite("Java client", "java");
+const JAVA_BINARY: Step = Step::suite("Java client, binary headers", "java-binary");
+const MQADMIN: Step = Step::suite("mqadmin", "mqadmin");
+const GO: Step = Step::suite("Go client", "go");
+const SWAP: Step = Step::suite("store folders, Java and ours", "swap");
+
+/// Runs the chosen steps; `Ok(false)` if a test failed.
+pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
+    let steps: &[Step] = match only {
+        "all" => &[UNIT, BUILD, RUNNER, JAVA, JAVA_BINARY, MQADMIN, GO, SWAP],
+        "clients" => &[BUILD, RUNNER, JAVA, JAVA_BINARY, MQADMIN, GO, SWAP],
+        "unit" => &[UNIT],
+        "java" => &[BUILD, RUNNER, JAVA, JAVA_BINARY],
+        "mqadmin" => &[BUILD, RUNNER, MQADMIN],
+        "go" => &[BUILD, RUNNER, GO],
+        "swap" => &[BUILD, RUNNER, SWAP],
+        other => anyhow::bail!(
+            "--only {other}: there are unit, java, mqadmin, go, swap, clients and all"
+        ),
+    };
+    if steps.iter().any(Step::needs_other_languages) {
+        needs::provide(steps.contains(&GO))?;
+    }
+    let logs = root().join("target/xtask");
+    std::fs::create_dir_all(&logs).context("cannot make a folder for logs")?;
+    let started = Instant::now();
+    let mut done: Vec<(&Step, Outcome)> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let place = format!("[{}/{}]", number + 1, steps.len());
+        say(&format!("{place} {}", step.title()));
+        let outcome = step.run(&logs, &place);
+        for line in &outcome.failures {
+            say(&format!("{place}   {line}"));
+        }
+        say(&format!(
+            "{place} {} in {} s: {}",
+            if outcome.failed == 0 {
+                "done"
+            } else {
+                "FAILED"
+            },
+            outcome.seconds,
+            outcome.summary(step.counts())
+        ));
+        let stop = outcome.failed > 0 && !step.counts();
+        done.push((step, outcome));
+        if stop {
+            break;
+        }
+    }
+    let seconds = started.elapsed().as_secs();
+    say(&table(&done, seconds));
+    say(&closing_line(&done));
+    Ok(done.iter().all(|(_, outcome)| outcome.failed == 0))
+}
+
+fn table(done: &[(&Step, Outcome)], seconds: u64) -> String {
+    let mut text = format!(
+        "\n{:<32} {:>7} {:>7} {:>7} {:>8}\n",
+        "step", "passed", "failed", "skipped", "time"
+    );
+    for (step, outcome) in done {
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            text,
+            "{:<32} {:>7} {:>7} {:>7} {:>6} s",
+            step.title(),
+            outcome.passed,
+            outcome.failed,
+            outcome.skipped,
+            outcome.seconds
+        );
+    }
+    let _ = write!(text, "{:<32} {:>31} s", "all", seconds);
+    text
+}
+
+fn closing_line(done: &[(&Step, Outcome)]) -> String {
+    let sum =
+        |part: fn(&Outcome) -> u64| done.iter().map(|(_, outcome)| part(outcome)).sum::<u64>();
+    let skipped = sum(|outcome| outcome.skipped);
+    let mut line = format!(
+        "{} passed, {} failed",
+        sum(|outcome| outcome.passed),
+        sum(|outcome| outcome.failed)
+    );
+    if skipped > 0 {
+        let _ = write!(line, ", {skipped} skipped");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_line_adds_up_all_steps() {
+        let outcome = |passed, failed| Outcome {
+            passed,
+            failed,
+            ..Outcome::default()
+        };
+        let done = [(&UNIT, outcome(3, 0)), (&JAVA, outcome(4, 1))];
+        assert_eq!(closing_line(&done), "7 passed, 1 failed");
+    }
+}

@@ -1,0 +1,114 @@
+//! What the official clients need on this computer: a JDK, Maven and Go.
+//!
+//! **Invariant:** installs only on Debian as root, only what is missing, and through the system's
+//! own package manager; otherwise says what is missing and how to get it.
+
+use crate::workspace::say;
+use anyhow::Context as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+struct Need {
+    what: &'static str,
+    program: &'static str,
+    argument: &'static str,
+    debian_package: &'static str,
+}
+
+const JDK: Need = Need {
+    what: "a JDK of version 17 or later",
+    program: "javac",
+    argument: "-version",
+    debian_package: "default-jdk-headless",
+};
+const MAVEN: Need = Need {
+    what: "Maven 3.6 or later",
+    program: "mvn",
+    argument: "-version",
+    debian_package: "maven",
+};
+const GO: Need = Need {
+    what: "Go 1.19 or later",
+    program: "go",
+    argument: "version",
+    debian_package: "golang-go",
+};
+
+/// Makes sure that all is there.
+pub(super) fn provide(go: bool) -> anyhow::Result<()> {
+    let wanted: &[&Need] = if go {
+        &[&JDK, &MAVEN, &GO]
+    } else {
+        &[&JDK, &MAVEN]
+    };
+    let missing = missing(wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if is_debian() && is_root() {
+        install(&missing)?;
+    }
+    let missing = self::missing(wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = missing
+        .iter()
+        .map(|need| format!("{} (`{}`)", need.what, need.program))
+        .collect();
+    let packages: Vec<&str> = missing.iter().map(|need| need.debian_package).collect();
+    anyhow::bail!(
+        "missing for the official clients: {}. On Debian or Ubuntu: sudo apt-get install {}. \
+         Without them: cargo xtask test --only unit",
+        list.join(", "),
+        packages.join(" ")
+    )
+}
+
+fn missing<'a>(wanted: &[&'a Need]) -> Vec<&'a Need> {
+    let there = |need: &Need| {
+        let run = Command::new(need.program)
+            .arg(need.argument)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        run.is_ok_and(|status| status.success())
+    };
+    wanted.iter().copied().filter(|need| !there(need)).collect()
+}
+
+fn is_debian() -> bool {
+    Path::new("/etc/debian_version").exists()
+}
+
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
+}
+
+fn install(missing: &[&Need]) -> anyhow::Result<()> {
+    let packages: Vec<&str> = missing.iter().map(|need| need.debian_package).collect();
+    say(&format!("installing {}", packages.join(" ")));
+    apt(&["update", "-qq"])?;
+    let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt(&arguments)
+}
+
+fn apt(arguments: &[&str]) -> anyhow::Result<()> {
+    let status = Command::new("apt-get")
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .context("cannot start apt-get")?;
+    anyhow::ensure!(
+        status.success(),
+        "apt-get {} ended with {status}",
+        arguments.join(" ")
+    );
+    Ok(())
+}

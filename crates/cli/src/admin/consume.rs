@@ -161,11 +161,10 @@ impl Reading {
             tokio::select! {
                 biased;
                 _ = stop.wait() => return Ok(()),
-                _ = commit.tick() => {
-                    if let Err(error) = self.commit().await {
-                        self.say("commit", &error.to_string());
-                    }
-                }
+                _ = commit.tick() => match self.commit().await {
+                    Ok(()) => drop(self.troubles.remove("commit")),
+                    Err(error) => self.say("commit", &error.to_string()),
+                },
                 event = self.follower.next() => match event.map_err(advise)? {
                     None => return Ok(()),
                     Some(Event::Trouble(trouble)) => self.trouble(&trouble),

@@ -107,8 +107,14 @@ pub fn owned_broker_key(key: &str) -> Option<&'static str> {
         "namesrvAddr" | "fetchNamesrvAddrByAddressServer" | "fetchNameSrvAddrByDnsLookup" => {
             "spec.nameServer"
         }
-        "listenPort" | "fastListenPort" | "haListenPort" | "bindAddress" | "brokerIP1"
-        | "brokerIP2" => "the place where the broker runs",
+        "listenPort"
+        | "fastListenPort"
+        | "haListenPort"
+        | "bindAddress"
+        | "brokerIP1"
+        | "brokerIP2"
+        | "metricsPromExporterHost"
+        | "metricsPromExporterPort" => "the place where the broker runs",
         "storePathRootDir"
         | "storePathCommitLog"
         | "storePathConsumeQueue"

@@ -21,7 +21,7 @@ impl Row {
         let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         let mut status = state.phase.as_str().to_owned();
         if state.restarts > 0 {
-            status = format!("{status} ({} restarts)", state.restarts);
+            status = format!("{status} (restarts: {})", state.restarts);
         }
         Self([
             plan.role.as_str().to_owned(),
@@ -195,7 +195,7 @@ mod tests {
         let row = Row::of(&process(Role::NameServer), &state);
         assert_eq!(
             row.0.join(" "),
-            "namesrv namesrv-0 - - - - - Starting (2 restarts)"
+            "namesrv namesrv-0 - - - - - Starting (restarts: 2)"
         );
         state = running();
         let row = Row::of(&process(Role::Broker), &state);

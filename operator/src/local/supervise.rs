@@ -25,6 +25,10 @@ const PROBE_PERIOD: Duration = Duration::from_secs(1);
 const LIVENESS_PERIOD: Duration = Duration::from_secs(10);
 const LIVENESS_FAILURES: u32 = 3;
 
+/// Tries of a process that takes free ports and never came to listen: two that start at once may
+/// have been given the same one.
+const FREE_PORT_TRIES: u32 = 3;
+
 /// What a supervisor shall do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -81,6 +85,7 @@ impl Supervisor {
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::default();
         let mut orders = self.orders.clone();
+        let mut tries = 0;
         loop {
             let started = Instant::now();
             let reason = match self.run_once().await {
@@ -88,6 +93,10 @@ impl Supervisor {
                 End::Crashed(reason) => reason,
             };
             if self.cell.state.borrow().address.is_none() {
+                tries += 1;
+                if self.plan.listen.port() == 0 && tries < FREE_PORT_TRIES {
+                    continue;
+                }
                 return self.stopped(Some(reason));
             }
             let wait = backoff.crashed(started.elapsed());

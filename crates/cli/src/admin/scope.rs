@@ -5,7 +5,7 @@ use rmq_types::ClusterName;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ScopeArgs {
-    /// Every master of this cluster [default: the only cluster there is]
+    /// Only the masters of this cluster; to create something, needed if there are several
     #[arg(short = 'c', long, value_name = "NAME", conflicts_with = "broker")]
     cluster: Option<ClusterName>,
     /// This broker, by name or address; may be given several times

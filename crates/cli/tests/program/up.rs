@@ -234,3 +234,29 @@ fn several_groups_and_name_servers_come_up_and_all_know_each_other() {
     }
     assert_eq!(cluster.terminate().code(), Some(0));
 }
+
+#[test]
+fn a_second_signal_ends_what_does_not_stop_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    let frozen = pid(&report, "/brokers/0/pid");
+    signal(frozen, Signal::STOP);
+    signal(cluster.child.id(), Signal::TERM);
+    cluster.said("stopping");
+    signal(cluster.child.id(), Signal::TERM);
+    cluster.said("ending all processes now");
+    assert_eq!(cluster.child.wait().unwrap().code(), Some(0));
+    assert!(!is_alive(frozen));
+}
+
+#[test]
+fn a_killed_name_server_comes_back_at_its_address() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    signal(pid(&report, "/nameServers/0/pid"), Signal::KILL);
+    cluster.said("namesrv-0 is ready");
+    assert!(runtime().block_on(admin(&report).cluster_info()).is_ok());
+    assert_eq!(cluster.terminate().code(), Some(0));
+}

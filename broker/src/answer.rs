@@ -31,7 +31,10 @@ pub type Answer = Result<Command, Failure>;
 impl Failure {
     /// A failure of some code.
     pub fn new(code: i32, remark: impl Into<String>) -> Self {
-        Self { code, remark: remark.into() }
+        Self {
+            code,
+            remark: remark.into(),
+        }
     }
 
     /// Code 1.
@@ -79,7 +82,9 @@ impl From<FieldError> for Failure {
 
 impl From<JsonError> for Failure {
     fn from(error: JsonError) -> Self {
-        Self::system(format!("the request body is not what was expected: {error}"))
+        Self::system(format!(
+            "the request body is not what was expected: {error}"
+        ))
     }
 }
 
@@ -104,7 +109,9 @@ impl From<TagExpressionError> for Failure {
 impl From<TopicProblem> for Failure {
     fn from(error: TopicProblem) -> Self {
         match error {
-            TopicProblem::Perm(_) | TopicProblem::Queues { .. } => Self::parameter(error.to_string()),
+            TopicProblem::Perm(_) | TopicProblem::Queues { .. } => {
+                Self::parameter(error.to_string())
+            }
             TopicProblem::Syntax(_)
             | TopicProblem::UnknownAttribute(_)
             | TopicProblem::AttributeValue { .. }

@@ -75,7 +75,9 @@ impl StoreListener for Arrivals {
             let mut holds = lock(&core.holds);
             let woken = holds.take(topic, queue_id, |waiter| {
                 end > waiter.offset
-                    && arrivals.iter().any(|arrival| waiter.what.filter.admits_code(arrival.tags_code))
+                    && arrivals
+                        .iter()
+                        .any(|arrival| waiter.what.filter.admits_code(arrival.tags_code))
             });
             self.set_waiting(holds.len());
             woken
@@ -93,7 +95,10 @@ impl StoreListener for Arrivals {
 
     fn poisoned(&self, reason: &str) {
         self.poisoned.store(true, Ordering::Release);
-        tracing::error!(reason, "the store takes no more messages: restart the broker");
+        tracing::error!(
+            reason,
+            "the store takes no more messages: restart the broker"
+        );
         if let Some(core) = self.core() {
             refuse_parked(core.parked.drain(), reason);
         }
@@ -123,7 +128,12 @@ pub fn answer_parked(core: &Core, groups: Vec<ParkedGroup>) {
     for group in groups {
         let mut out = BytesMut::new();
         for reply in &group.replies {
-            send::write_reply(&settings, reply, rmq_protocol::remoting::response_code::SUCCESS, &mut out);
+            send::write_reply(
+                &settings,
+                reply,
+                rmq_protocol::remoting::response_code::SUCCESS,
+                &mut out,
+            );
         }
         let _ = group.conn.send_frame(&out);
     }

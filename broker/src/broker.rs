@@ -89,8 +89,12 @@ impl Broker {
     pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let mut settings = settings;
         check(&mut settings)?;
-        let io = IoThreads::start(io_threads(&settings), "broker-io")
-            .map_err(|source| StartError::Io { action: "start io threads".into(), source })?;
+        let io = IoThreads::start(io_threads(&settings), "broker-io").map_err(|source| {
+            StartError::Io {
+                action: "start io threads".into(),
+                source,
+            }
+        })?;
         let reserved = reserve_port(&settings)?;
         let identity = identity(&settings, reserved)?;
         let (core, asks) = build(settings, identity, clock).await?;
@@ -115,7 +119,15 @@ impl Broker {
             broker = %core.identity.name, cluster = %core.identity.cluster,
             address = %endpoints.advertised, "broker is up"
         );
-        Ok(Self { core, endpoints, listeners, client, tasks, scheduler: Some(scheduler), _io: io })
+        Ok(Self {
+            core,
+            endpoints,
+            listeners,
+            client,
+            tasks,
+            scheduler: Some(scheduler),
+            _io: io,
+        })
     }
 
     /// Where it can be reached.
@@ -149,7 +161,9 @@ impl Broker {
     /// A handle for health pages that outlives this call.
     #[must_use]
     pub fn probe(&self) -> Probe {
-        Probe { core: Arc::clone(&self.core) }
+        Probe {
+            core: Arc::clone(&self.core),
+        }
     }
 
     /// The metrics page.
@@ -183,9 +197,14 @@ impl Broker {
         let core = Arc::clone(&self.core);
         let closed = tokio::task::spawn_blocking(move || upkeep::close(&core)).await;
         match closed {
-            Ok(Err(source)) => Err(StartError::Io { action: "close the store".into(), source }),
+            Ok(Err(source)) => Err(StartError::Io {
+                action: "close the store".into(),
+                source,
+            }),
             Ok(Ok(())) => Ok(()),
-            Err(error) => Err(StartError::Setting(format!("the store's close panicked: {error}"))),
+            Err(error) => Err(StartError::Setting(format!(
+                "the store's close panicked: {error}"
+            ))),
         }
     }
 }
@@ -221,14 +240,18 @@ fn ready(core: &Core) -> Result<(), String> {
     live(core)?;
     if !core.registrar.is_registered() {
         let (reached, known) = core.registrar.reach();
-        return Err(format!("registered with {reached} of {known} NameServers, a majority is needed"));
+        return Err(format!(
+            "registered with {reached} of {known} NameServers, a majority is needed"
+        ));
     }
     Ok(())
 }
 
 fn live(core: &Core) -> Result<(), String> {
     match core.store.state().not_writable {
-        Some(rmq_store::NotWritable::Poisoned(reason)) => Err(format!("the store is broken: {reason}")),
+        Some(rmq_store::NotWritable::Poisoned(reason)) => {
+            Err(format!("the store is broken: {reason}"))
+        }
         _ => Ok(()),
     }
 }
@@ -245,7 +268,9 @@ fn check(settings: &mut Settings) -> Result<(), StartError> {
         settings.broker_name = host_name();
     }
     if settings.store_path_root_dir.is_empty() {
-        return wrong("storePathRootDir is not set: give it in the configuration, or use --data".into());
+        return wrong(
+            "storePathRootDir is not set: give it in the configuration, or use --data".into(),
+        );
     }
     Ok(())
 }
@@ -282,17 +307,22 @@ fn io_threads(settings: &Settings) -> usize {
 
 /// With port 0 a free one is chosen before anything else, because it stands in message ids.
 fn reserve_port(settings: &Settings) -> Result<SocketAddr, StartError> {
-    let ip: IpAddr = settings
-        .bind_address
-        .parse()
-        .map_err(|_| StartError::Setting(format!("bindAddress {:?} is no address", settings.bind_address)))?;
+    let ip: IpAddr = settings.bind_address.parse().map_err(|_| {
+        StartError::Setting(format!(
+            "bindAddress {:?} is no address",
+            settings.bind_address
+        ))
+    })?;
     let wanted = SocketAddr::new(ip, settings.listen_port.get() as u16);
     if wanted.port() != 0 {
         return Ok(wanted);
     }
     std::net::TcpListener::bind(wanted)
         .and_then(|listener| listener.local_addr())
-        .map_err(|source| StartError::Io { action: format!("find a free port on {ip}"), source })
+        .map_err(|source| StartError::Io {
+            action: format!("find a free port on {ip}"),
+            source,
+        })
 }
 
 fn fast_port(main: SocketAddr) -> Option<SocketAddr> {
@@ -302,7 +332,8 @@ fn fast_port(main: SocketAddr) -> Option<SocketAddr> {
 
 fn identity(settings: &Settings, listening: SocketAddr) -> Result<Identity, StartError> {
     let named = |text: &str, key: &str| -> Result<IpAddr, StartError> {
-        text.parse().map_err(|_| StartError::Setting(format!("{key}={text:?} is no IP address")))
+        text.parse()
+            .map_err(|_| StartError::Setting(format!("{key}={text:?} is no IP address")))
     };
     let ip = if !settings.broker_ip1.is_empty() {
         named(&settings.broker_ip1, "brokerIP1")?
@@ -311,7 +342,11 @@ fn identity(settings: &Settings, listening: SocketAddr) -> Result<Identity, Star
     } else {
         listening.ip()
     };
-    let ha_ip = if settings.broker_ip2.is_empty() { ip } else { named(&settings.broker_ip2, "brokerIP2")? };
+    let ha_ip = if settings.broker_ip2.is_empty() {
+        ip
+    } else {
+        named(&settings.broker_ip2, "brokerIP2")?
+    };
     let ha_port = match settings.ha_listen_port.get() as u16 {
         0 => listening.port().saturating_add(1),
         port => port,
@@ -327,7 +362,8 @@ fn identity(settings: &Settings, listening: SocketAddr) -> Result<Identity, Star
 }
 
 fn store_options(settings: &Settings, identity: &Identity) -> Result<StoreOptions, StartError> {
-    let levels = schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
+    let levels =
+        schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
     let mut options = StoreOptions::new(&settings.store_path_root_dir, identity.address);
     options.segment_bytes = settings.mapped_file_size_commit_log.get() as u64;
     options.queue_file_units = (settings.mapped_file_size_consume_queue.get() / 20) as u32;
@@ -372,10 +408,13 @@ async fn build(
 ) -> Result<(Arc<Core>, mpsc::Receiver<register::Ask>), StartError> {
     let options = store_options(&settings, &identity)?;
     let handle = tokio::runtime::Handle::current();
-    let opened = tokio::task::spawn_blocking(move || open(settings, identity, clock, options, handle));
+    let opened =
+        tokio::task::spawn_blocking(move || open(settings, identity, clock, options, handle));
     match opened.await {
         Ok(outcome) => outcome,
-        Err(error) => Err(StartError::Setting(format!("opening the store panicked: {error}"))),
+        Err(error) => Err(StartError::Setting(format!(
+            "opening the store panicked: {error}"
+        ))),
     }
 }
 
@@ -389,17 +428,26 @@ fn open(
     let arrivals = Arc::new(Arrivals::default());
     let memory_window =
         options.memory_bytes / 100 * settings.access_message_in_memory_max_ratio.get() as u64;
-    let (store, report) = MessageStore::open(options, Arc::<Arrivals>::clone(&arrivals), Arc::clone(&clock))?;
+    let (store, report) = MessageStore::open(
+        options,
+        Arc::<Arrivals>::clone(&arrivals),
+        Arc::clone(&clock),
+    )?;
     tracing::info!(?report, "store is open");
     let folder = config_folder(&settings)?;
     let overrides_path = folder.join("broker-overrides.properties");
     let topics = ConfigTable::open(&folder)?;
     let now = clock.now();
     topics.put(missing_system_topics(&settings, &topics), now)?;
-    let levels = schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
+    let levels =
+        schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
     let (registrar, asks) = Registrar::new();
     let core = Arc::new(Core {
-        unique_ids: UniqueIds::new(identity.address.ip(), std::process::id(), now.millis() as u32),
+        unique_ids: UniqueIds::new(
+            identity.address.ip(),
+            std::process::id(),
+            now.millis() as u32,
+        ),
         holds: Mutex::new(Holds::new(settings.held_pulls_max.get() as usize)),
         settings: LiveSettings::new(settings),
         overrides_path,
@@ -433,14 +481,20 @@ fn missing_system_topics(
     topics: &ConfigTable<rmq_protocol::body::TopicConfig>,
 ) -> Vec<rmq_protocol::body::TopicConfig> {
     let all = system_topics(settings).into_iter();
-    all.filter(|topic| !topics.contains(&topic.topic_name)).collect()
+    all.filter(|topic| !topics.contains(&topic.topic_name))
+        .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "layer 3 owns the broker's config folder")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "layer 3 owns the broker's config folder"
+)]
 fn config_folder(settings: &Settings) -> Result<PathBuf, StartError> {
     let folder = Path::new(&settings.store_path_root_dir).join("config");
-    std::fs::create_dir_all(&folder)
-        .map_err(|source| StartError::Io { action: format!("make {}", folder.display()), source })?;
+    std::fs::create_dir_all(&folder).map_err(|source| StartError::Io {
+        action: format!("make {}", folder.display()),
+        source,
+    })?;
     Ok(folder)
 }
 
@@ -452,7 +506,8 @@ fn listen(
 ) -> Result<Listener, BindError> {
     let settings = core.settings.get();
     let mut options = ListenOptions::new(addr);
-    options.idle_timeout = Duration::from_secs(settings.server_channel_max_idle_time_seconds.get() as u64);
+    options.idle_timeout =
+        Duration::from_secs(settings.server_channel_max_idle_time_seconds.get() as u64);
     options.connections_max = settings.server_connections_max.get() as usize;
     Listener::bind(io, options, Arc::new(Server::new(Arc::clone(core), fast)))
 }
@@ -462,7 +517,10 @@ fn start_scheduler(core: &Arc<Core>) -> Result<std::thread::JoinHandle<()>, Star
     std::thread::Builder::new()
         .name("schedule".into())
         .spawn(move || schedule::run(&core))
-        .map_err(|source| StartError::Io { action: "start the scheduler".into(), source })
+        .map_err(|source| StartError::Io {
+            action: "start the scheduler".into(),
+            source,
+        })
 }
 
 impl Drop for Broker {

@@ -87,7 +87,9 @@ pub struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +111,9 @@ impl Core {
 
     /// The settings of a topic, or code 17.
     pub fn topic(&self, topic: &str) -> Result<Arc<TopicConfig>, Failure> {
-        self.topics.get(topic).ok_or_else(|| Failure::no_topic(topic))
+        self.topics
+            .get(topic)
+            .ok_or_else(|| Failure::no_topic(topic))
     }
 
     /// Puts topics and tells the NameServers; waits for both. Not on an io thread.
@@ -126,18 +130,25 @@ impl Core {
         if let Some(found) = self.groups.get(group) {
             return Ok(found);
         }
-        let allowed = self.settings.get().auto_create_subscription_group
-            || system::is_system_group(group);
+        let allowed =
+            self.settings.get().auto_create_subscription_group || system::is_system_group(group);
         if !allowed || rmq_types::GroupName::check(group).is_err() {
             return Err(Failure::no_group(group));
         }
         let made = SubscriptionGroupConfig::named(group);
         self.groups.put(vec![made], self.now())?;
-        self.groups.get(group).ok_or_else(|| Failure::no_group(group))
+        self.groups
+            .get(group)
+            .ok_or_else(|| Failure::no_group(group))
     }
 
     /// A topic that the broker itself needs (`%RETRY%`, `%DLQ%`): found or made.
-    pub fn own_topic(&self, name: &str, queues: i32, perm: i32) -> Result<Arc<TopicConfig>, Failure> {
+    pub fn own_topic(
+        &self,
+        name: &str,
+        queues: i32,
+        perm: i32,
+    ) -> Result<Arc<TopicConfig>, Failure> {
         if let Some(found) = self.topics.get(name) {
             return Ok(found);
         }
@@ -154,8 +165,10 @@ impl Core {
 
     /// Tells the members of a group to rebalance.
     pub fn notify_members(&self, group: &str) {
-        let enabled =
-            self.groups.get(group).is_none_or(|config| config.notify_consumer_ids_changed_enable);
+        let enabled = self
+            .groups
+            .get(group)
+            .is_none_or(|config| config.notify_consumer_ids_changed_enable);
         if !enabled {
             return;
         }

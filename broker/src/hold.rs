@@ -56,7 +56,10 @@ impl<W> Holds<W> {
         let id = self.next_id;
         self.next_id += 1;
         self.deadlines.insert((waiter.deadline, id), ());
-        self.connections.entry(waiter.connection).or_default().push(id);
+        self.connections
+            .entry(waiter.connection)
+            .or_default()
+            .push(id);
         if !self.queues.contains_key(topic) {
             self.queues.insert(topic.into(), HashMap::new());
         }
@@ -79,7 +82,11 @@ impl<W> Holds<W> {
         let ready: Vec<Id> = ids
             .iter()
             .copied()
-            .filter(|id| self.waiters.get(id).is_some_and(|(_, _, waiter)| wanted(waiter)))
+            .filter(|id| {
+                self.waiters
+                    .get(id)
+                    .is_some_and(|(_, _, waiter)| wanted(waiter))
+            })
             .collect();
         ready.into_iter().filter_map(|id| self.remove(id)).collect()
     }
@@ -93,8 +100,11 @@ impl<W> Holds<W> {
 
     /// Takes the waiters whose time is up.
     pub fn expire(&mut self, now: Timestamp) -> Vec<Waiter<W>> {
-        let due: Vec<Id> =
-            self.deadlines.range(..=(now, Id::MAX)).map(|((_, id), ())| *id).collect();
+        let due: Vec<Id> = self
+            .deadlines
+            .range(..=(now, Id::MAX))
+            .map(|((_, id), ())| *id)
+            .collect();
         due.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
@@ -154,7 +164,12 @@ mod tests {
     use super::*;
 
     fn waiter(offset: i64, deadline: i64, connection: u64) -> Waiter<u32> {
-        Waiter { offset, deadline: Timestamp::from_millis(deadline), connection, what: 0 }
+        Waiter {
+            offset,
+            deadline: Timestamp::from_millis(deadline),
+            connection,
+            what: 0,
+        }
     }
 
     #[test]

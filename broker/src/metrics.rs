@@ -17,47 +17,100 @@ pub fn render(core: &Core) -> String {
     page.gauge("rocketmq_broker_permission", "Permission bits.", |page| {
         page.sample(&[], core.settings.get().broker_permission.get());
     });
-    page.gauge("rocketmq_topic_number", "Topics.", |page| page.sample(&[], core.topics.len()));
-    page.gauge("rocketmq_consumer_group_number", "Subscription groups.", |page| {
-        page.sample(&[], core.groups.len());
+    page.gauge("rocketmq_topic_number", "Topics.", |page| {
+        page.sample(&[], core.topics.len())
     });
-    page.gauge("rocketmq_producer_connections", "Producers online.", |page| {
-        page.sample(&[], lock(&core.producers).member_count());
-    });
-    page.gauge("rocketmq_consumer_connections", "Consumers online.", |page| {
-        page.sample(&[], lock(&core.consumers).member_count());
-    });
+    page.gauge(
+        "rocketmq_consumer_group_number",
+        "Subscription groups.",
+        |page| {
+            page.sample(&[], core.groups.len());
+        },
+    );
+    page.gauge(
+        "rocketmq_producer_connections",
+        "Producers online.",
+        |page| {
+            page.sample(&[], lock(&core.producers).member_count());
+        },
+    );
+    page.gauge(
+        "rocketmq_consumer_connections",
+        "Consumers online.",
+        |page| {
+            page.sample(&[], lock(&core.consumers).member_count());
+        },
+    );
     let put_counts = core.stats.list(Stat::TopicPutNums);
-    page.counter("rocketmq_messages_in_total", "Messages stored.", |page| page.topics(&put_counts));
+    page.counter("rocketmq_messages_in_total", "Messages stored.", |page| {
+        page.topics(&put_counts)
+    });
     let put_bytes = core.stats.list(Stat::TopicPutSize);
-    page.counter("rocketmq_throughput_in_total", "Bytes stored.", |page| page.topics(&put_bytes));
+    page.counter("rocketmq_throughput_in_total", "Bytes stored.", |page| {
+        page.topics(&put_bytes)
+    });
     let get_counts = core.stats.list(Stat::GroupGetNums);
-    page.counter("rocketmq_messages_out_total", "Messages given out.", |page| page.groups(&get_counts));
+    page.counter(
+        "rocketmq_messages_out_total",
+        "Messages given out.",
+        |page| page.groups(&get_counts),
+    );
     let get_bytes = core.stats.list(Stat::GroupGetSize);
-    page.counter("rocketmq_throughput_out_total", "Bytes given out.", |page| page.groups(&get_bytes));
+    page.counter(
+        "rocketmq_throughput_out_total",
+        "Bytes given out.",
+        |page| page.groups(&get_bytes),
+    );
     let dead = core.stats.list(Stat::DlqPutNums);
-    page.counter("rocketmq_send_to_dlq_messages_total", "Dead letters.", |page| page.groups(&dead));
+    page.counter(
+        "rocketmq_send_to_dlq_messages_total",
+        "Dead letters.",
+        |page| page.groups(&dead),
+    );
     page.gauge("rocketmq_storage_size", "Bytes of the log.", |page| {
         page.storage(state.log_end - state.log_min);
     });
-    page.gauge("rocketmq_storage_flush_behind_bytes", "Bytes not yet on the disk.", |page| {
-        page.storage(state.log_end.saturating_sub(state.durable));
-    });
-    page.gauge("rocketmq_storage_dispatch_behind_bytes", "Bytes not yet indexed.", |page| {
-        page.storage(state.index_behind);
-    });
-    page.gauge("rocketmq_storage_message_reserve_time", "Age of the oldest message in ms.", |page| {
-        let age = core.store.earliest_time().map_or(0, |oldest| core.now().since(oldest));
-        page.storage(age);
-    });
-    page.gauge("rocketmq_storage_disk_used_percent", "Use of the store's disk.", |page| {
-        page.storage(state.disk_used_percent);
-    });
-    page.gauge("rocketmq_processor_watermark", "Requests that wait.", |page| {
-        page.sample(&[("processor", "admin")], core.workers.queued());
-        page.sample(&[("processor", "send")], core.parked.len());
-        page.sample(&[("processor", "pull")], lock(&core.holds).len());
-    });
+    page.gauge(
+        "rocketmq_storage_flush_behind_bytes",
+        "Bytes not yet on the disk.",
+        |page| {
+            page.storage(state.log_end.saturating_sub(state.durable));
+        },
+    );
+    page.gauge(
+        "rocketmq_storage_dispatch_behind_bytes",
+        "Bytes not yet indexed.",
+        |page| {
+            page.storage(state.index_behind);
+        },
+    );
+    page.gauge(
+        "rocketmq_storage_message_reserve_time",
+        "Age of the oldest message in ms.",
+        |page| {
+            let age = core
+                .store
+                .earliest_time()
+                .map_or(0, |oldest| core.now().since(oldest));
+            page.storage(age);
+        },
+    );
+    page.gauge(
+        "rocketmq_storage_disk_used_percent",
+        "Use of the store's disk.",
+        |page| {
+            page.storage(state.disk_used_percent);
+        },
+    );
+    page.gauge(
+        "rocketmq_processor_watermark",
+        "Requests that wait.",
+        |page| {
+            page.sample(&[("processor", "admin")], core.workers.queued());
+            page.sample(&[("processor", "send")], core.parked.len());
+            page.sample(&[("processor", "pull")], lock(&core.holds).len());
+        },
+    );
     page.lag(core);
     page.text
 }
@@ -74,10 +127,19 @@ impl Page {
             "cluster=\"{}\",node_type=\"broker\",node_id=\"{}\"",
             identity.cluster, identity.name
         );
-        Self { text: String::with_capacity(8192), common }
+        Self {
+            text: String::with_capacity(8192),
+            common,
+        }
     }
 
-    fn family(&mut self, name: &'static str, kind: &str, help: &str, fill: impl FnOnce(&mut Family<'_>)) {
+    fn family(
+        &mut self,
+        name: &'static str,
+        kind: &str,
+        help: &str,
+        fill: impl FnOnce(&mut Family<'_>),
+    ) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         fill(&mut Family { page: self, name });
     }
@@ -93,19 +155,25 @@ impl Page {
     /// Messages behind, for every group that committed; broadcast groups keep their own progress.
     fn lag(&mut self, core: &Core) {
         let offsets = core.offsets.snapshot();
-        self.gauge("rocketmq_consumer_lag_messages", "Messages not yet consumed.", |page| {
-            for (key, queues) in &offsets.offset_table {
-                let Some((topic, group)) = key.split_once('@') else { continue };
-                let behind: i64 = queues
-                    .iter()
-                    .filter_map(|(queue, offset)| {
-                        let queue = u32::try_from(*queue).ok()?;
-                        Some((core.store.max_queue_offset(topic, queue)? - offset).max(0))
-                    })
-                    .sum();
-                page.sample(&page_labels(topic, group), behind);
-            }
-        });
+        self.gauge(
+            "rocketmq_consumer_lag_messages",
+            "Messages not yet consumed.",
+            |page| {
+                for (key, queues) in &offsets.offset_table {
+                    let Some((topic, group)) = key.split_once('@') else {
+                        continue;
+                    };
+                    let behind: i64 = queues
+                        .iter()
+                        .filter_map(|(queue, offset)| {
+                            let queue = u32::try_from(*queue).ok()?;
+                            Some((core.store.max_queue_offset(topic, queue)? - offset).max(0))
+                        })
+                        .sum();
+                    page.sample(&page_labels(topic, group), behind);
+                }
+            },
+        );
     }
 }
 
@@ -114,7 +182,10 @@ fn page_labels<'a>(topic: &'a str, group: &'a str) -> [(&'static str, &'a str); 
         ("topic", topic),
         ("consumer_group", group),
         ("is_retry", flag(topic.starts_with(system::RETRY_PREFIX))),
-        ("is_system", flag(system::is_system_topic(topic) || system::is_system_group(group))),
+        (
+            "is_system",
+            flag(system::is_system_topic(topic) || system::is_system_group(group)),
+        ),
     ]
 }
 
@@ -138,12 +209,21 @@ impl Family<'_> {
     }
 
     fn storage(&mut self, value: impl std::fmt::Display) {
-        self.sample(&[("storage_type", "local"), ("storage_medium", "disk")], value);
+        self.sample(
+            &[("storage_type", "local"), ("storage_medium", "disk")],
+            value,
+        );
     }
 
     fn topics(&mut self, list: &[(Box<str>, u64)]) {
         for (topic, value) in list {
-            self.sample(&[("topic", topic), ("is_system", flag(system::is_system_topic(topic)))], value);
+            self.sample(
+                &[
+                    ("topic", topic),
+                    ("is_system", flag(system::is_system_topic(topic))),
+                ],
+                value,
+            );
         }
     }
 

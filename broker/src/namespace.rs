@@ -12,7 +12,9 @@ pub(crate) fn join(ext: &ExtFields<'_>, name: &mut Cow<'_, str>) {
     if !ext.is_true("nsd") {
         return;
     }
-    let Some(namespace) = ext.get("ns").filter(|namespace| !namespace.is_empty()) else { return };
+    let Some(namespace) = ext.get("ns").filter(|namespace| !namespace.is_empty()) else {
+        return;
+    };
     if let Some(joined) = joined(namespace, name) {
         *name = Cow::Owned(joined);
     }
@@ -24,7 +26,9 @@ fn joined(namespace: &str, name: &str) -> Option<String> {
         .into_iter()
         .find_map(|prefix| name.strip_prefix(prefix).map(|rest| (prefix, rest)))
         .unwrap_or(("", name));
-    let own = rest.strip_prefix(namespace).is_some_and(|tail| tail.starts_with('%'));
+    let own = rest
+        .strip_prefix(namespace)
+        .is_some_and(|tail| tail.starts_with('%'));
     if own || rest.is_empty() || system::is_system_topic(rest) || system::is_system_group(rest) {
         return None;
     }

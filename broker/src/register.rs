@@ -95,19 +95,27 @@ impl Registrar {
     /// NameServers that have this broker, and how many there are.
     #[must_use]
     pub fn reach(&self) -> (usize, usize) {
-        (self.reached.load(Ordering::Acquire), self.known.load(Ordering::Acquire))
+        (
+            self.reached.load(Ordering::Acquire),
+            self.known.load(Ordering::Acquire),
+        )
     }
 }
 
 /// Splits a list of NameServers; commas are taken for semicolons.
 pub fn parse_addresses(text: &str) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
-    for part in text.split([';', ',']).map(str::trim).filter(|part| !part.is_empty()) {
+    for part in text
+        .split([';', ','])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         let (host, port) = part
             .rsplit_once(':')
             .ok_or_else(|| format!("namesrvAddr {part:?}: no port, write host:9876"))?;
-        let port: u16 =
-            port.parse().map_err(|_| format!("namesrvAddr {part:?}: {port:?} is no port"))?;
+        let port: u16 = port
+            .parse()
+            .map_err(|_| format!("namesrvAddr {part:?}: {port:?} is no port"))?;
         if host.is_empty() || port == 0 {
             return Err(format!("namesrvAddr {part:?}: write host:9876"));
         }
@@ -122,7 +130,11 @@ pub async fn run(core: Arc<Core>, client: Client, mut asks: mpsc::Receiver<Ask>)
         register_all(&core, &client, None).await;
         let period = core.settings.get().register_name_server_period.get() as u64;
         // An incomplete registration is repeated soon.
-        let wait = if core.registrar.is_registered() { period } else { 1000 };
+        let wait = if core.registrar.is_registered() {
+            period
+        } else {
+            1000
+        };
         let deadline = tokio::time::sleep(Duration::from_millis(wait));
         tokio::pin!(deadline);
         loop {
@@ -152,7 +164,11 @@ async fn answer(
         match ask {
             Ask::Full => full = true,
             Ask::Topics { changed, done } => {
-                topics.extend(changed.into_iter().map(|t| (t.topic_name.clone(), TopicConfig::clone(&t))));
+                topics.extend(
+                    changed
+                        .into_iter()
+                        .map(|t| (t.topic_name.clone(), TopicConfig::clone(&t))),
+                );
                 signals.push(done);
             }
         }
@@ -201,7 +217,9 @@ async fn register_all(
         }
     }
     if !partial {
-        core.registrar.reached.store(reached.len(), Ordering::Release);
+        core.registrar
+            .reached
+            .store(reached.len(), Ordering::Release);
         *lock(&core.registrar.registered) = reached;
     }
 }
@@ -213,7 +231,9 @@ fn registration(
 ) -> Command {
     let (data_version, all) = core.topics.snapshot();
     let mut table = only.unwrap_or_else(|| {
-        all.iter().map(|topic| (topic.topic_name.clone(), TopicConfig::clone(topic))).collect()
+        all.iter()
+            .map(|topic| (topic.topic_name.clone(), TopicConfig::clone(topic)))
+            .collect()
     });
     for topic in table.values_mut() {
         topic.perm &= broker_permission | 1;
@@ -257,7 +277,11 @@ fn unregistration(core: &Core) -> Command {
 async fn unregister_dropped(core: &Core, client: &Client, servers: &[String]) {
     let dropped: Vec<String> = {
         let registered = lock(&core.registrar.registered);
-        registered.iter().filter(|old| !servers.contains(old)).cloned().collect()
+        registered
+            .iter()
+            .filter(|old| !servers.contains(old))
+            .cloned()
+            .collect()
     };
     for server in dropped {
         leave(client, &server, unregistration(core)).await;
@@ -289,7 +313,10 @@ mod tests {
 
     #[test]
     fn lists_are_split_at_semicolons_and_commas() {
-        assert_eq!(parse_addresses("a:1;b:2,c:3;").unwrap(), ["a:1", "b:2", "c:3"]);
+        assert_eq!(
+            parse_addresses("a:1;b:2,c:3;").unwrap(),
+            ["a:1", "b:2", "c:3"]
+        );
         assert!(parse_addresses("").unwrap().is_empty());
     }
 

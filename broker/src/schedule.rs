@@ -72,7 +72,10 @@ pub fn parse_levels(text: &str) -> Result<Vec<i64>, String> {
                 _ => return Err(bad()),
             };
             let number: i64 = digits.parse().map_err(|_| bad())?;
-            number.checked_mul(unit).filter(|millis| *millis > 0).ok_or_else(bad)
+            number
+                .checked_mul(unit)
+                .filter(|millis| *millis > 0)
+                .ok_or_else(bad)
         })
         .collect();
     match levels {
@@ -128,7 +131,10 @@ impl DelayTable {
     #[must_use]
     pub fn snapshot(&self) -> DelayOffsets {
         let offsets = lock(&self.offsets);
-        DelayOffsets { data_version: offsets.version, offset_table: offsets.by_level.clone() }
+        DelayOffsets {
+            data_version: offsets.version,
+            offset_table: offsets.by_level.clone(),
+        }
     }
 
     /// Writes the file if anything moved.
@@ -157,7 +163,11 @@ impl DelayTable {
     fn nap(&self, limit: Duration) -> bool {
         let mut signal = lock(&self.signal);
         if !signal.arrived && !signal.stop {
-            signal = self.wake.wait_timeout(signal, limit).unwrap_or_else(PoisonError::into_inner).0;
+            signal = self
+                .wake
+                .wait_timeout(signal, limit)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         signal.arrived = false;
         !signal.stop
@@ -196,7 +206,10 @@ fn deliver_level(core: &Core, level: i32) -> Next {
     let Some(max) = core.store.max_queue_offset(system::SCHEDULE_TOPIC, queue) else {
         return Next::Nothing;
     };
-    let min = core.store.min_queue_offset(system::SCHEDULE_TOPIC, queue).unwrap_or(0);
+    let min = core
+        .store
+        .min_queue_offset(system::SCHEDULE_TOPIC, queue)
+        .unwrap_or(0);
     let mut offset = core.delays.progress(level).unwrap_or(0).clamp(min, max);
     while offset < max {
         let now = core.now();
@@ -247,7 +260,10 @@ fn deliver(core: &Core, record: &[u8]) -> bool {
         return true;
     };
     let Some(topic) = properties::get_str(record.properties, names::REAL_TOPIC) else {
-        tracing::error!(offset = record.physical_offset, "a delayed message has no target");
+        tracing::error!(
+            offset = record.physical_offset,
+            "a delayed message has no target"
+        );
         return true;
     };
     if topic == system::TRANS_HALF_TOPIC || core.topics.get(topic).is_none() {
@@ -257,7 +273,12 @@ fn deliver(core: &Core, record: &[u8]) -> bool {
     let queue = properties::get_str(record.properties, names::REAL_QID);
     let queue_id = queue.and_then(|text| text.parse().ok()).unwrap_or(0u32);
     let mut text = Vec::with_capacity(record.properties.len() + 16);
-    let dropped = [names::DELAY, names::TIMER_DELIVER_MS, names::TIMER_DELAY_SEC, names::WAIT];
+    let dropped = [
+        names::DELAY,
+        names::TIMER_DELIVER_MS,
+        names::TIMER_DELAY_SEC,
+        names::WAIT,
+    ];
     properties::copy_without(record.properties, &dropped, &mut text);
     properties::push(&mut text, names::WAIT, b"false");
     let appended = core.store.append_one(&Append {
@@ -266,7 +287,11 @@ fn deliver(core: &Core, record: &[u8]) -> bool {
         tags_code: properties::tags_code(&text),
         flag: record.flag,
         sys_flag: record.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6)
-            | if record.born_host.is_ipv6() { sys_flag::BORN_HOST_V6 } else { 0 },
+            | if record.born_host.is_ipv6() {
+                sys_flag::BORN_HOST_V6
+            } else {
+                0
+            },
         born_at: record.born_at,
         born_host: record.born_host,
         reconsume_times: record.reconsume_times,
@@ -292,7 +317,10 @@ mod tests {
 
     #[test]
     fn levels_are_read_with_their_units_and_bad_ones_named() {
-        assert_eq!(parse_levels("1s 2m 3h 1d").unwrap(), [1_000, 120_000, 10_800_000, 86_400_000]);
+        assert_eq!(
+            parse_levels("1s 2m 3h 1d").unwrap(),
+            [1_000, 120_000, 10_800_000, 86_400_000]
+        );
         for bad in ["", "5", "x s", "0s", "-1s", "9999999999999999d"] {
             assert!(parse_levels(bad).is_err(), "{bad}");
         }

@@ -27,7 +27,11 @@ impl Server {
     }
 
     fn serve_one(&self, conn: &Arc<Connection>, request: &Request<'_>, out: &mut Outbox) {
-        let call = Call { conn, header: &request.header, body: request.body };
+        let call = Call {
+            conn,
+            header: &request.header,
+            body: request.body,
+        };
         let code = request.header.code;
         if pull::is_pull(code) && !self.fast {
             if request.wants_reply() {
@@ -70,7 +74,11 @@ impl Server {
         let body = bytes::Bytes::copy_from_slice(call.body);
         let queued_at = core.now();
         let outcome = self.core.workers.run(max, move || {
-            let call = Call { conn: &conn, header: &header, body: &body };
+            let call = Call {
+                conn: &conn,
+                header: &header,
+                body: &body,
+            };
             let answer = match waited_too_long(&core, queued_at, longest) {
                 Some(failure) => Err(failure),
                 None => handler(&core, &call),
@@ -121,8 +129,10 @@ impl Service for Server {
     fn serve(&self, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
         let mut rest = requests;
         while let Some(first) = rest.first() {
-            let sends =
-                rest.iter().take_while(|request| send::is_send(request.header.code)).count();
+            let sends = rest
+                .iter()
+                .take_while(|request| send::is_send(request.header.code))
+                .count();
             if sends > 0 {
                 let (group, others) = rest.split_at(sends);
                 send::serve(&self.core, conn, group, out);

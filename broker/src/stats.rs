@@ -112,7 +112,12 @@ impl Counter {
     fn data(&self, now: Timestamp) -> BrokerStatsData {
         let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.now(now);
-        let minute = windows.short.iter().rev().nth(MINUTE_SAMPLES - 1).or(windows.short.front());
+        let minute = windows
+            .short
+            .iter()
+            .rev()
+            .nth(MINUTE_SAMPLES - 1)
+            .or(windows.short.front());
         BrokerStatsData {
             stats_minute: item(minute, current),
             stats_hour: item(windows.hour.front(), current),
@@ -129,14 +134,25 @@ fn push(window: &mut VecDeque<Sample>, sample: Sample, max: usize) {
 }
 
 fn item(from: Option<&Sample>, to: Sample) -> BrokerStatsItem {
-    let from = from.copied().unwrap_or(Sample { at: to.at, ..Sample::default() });
+    let from = from.copied().unwrap_or(Sample {
+        at: to.at,
+        ..Sample::default()
+    });
     let sum = to.value.saturating_sub(from.value);
     let times = to.times.saturating_sub(from.times);
     let millis = to.at.saturating_sub(from.at);
     BrokerStatsItem {
         sum: i64::try_from(sum).unwrap_or(i64::MAX),
-        tps: if millis > 0 { sum as f64 * 1000.0 / millis as f64 } else { 0.0 },
-        avgpt: if times > 0 { sum as f64 / times as f64 } else { 0.0 },
+        tps: if millis > 0 {
+            sum as f64 * 1000.0 / millis as f64
+        } else {
+            0.0
+        },
+        avgpt: if times > 0 {
+            sum as f64 / times as f64
+        } else {
+            0.0
+        },
     }
 }
 
@@ -186,7 +202,11 @@ impl Stats {
     #[must_use]
     pub fn counter(&self, stat: Stat, key: &str) -> Arc<Counter> {
         let family = self.family(stat);
-        if let Some(counter) = family.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        if let Some(counter) = family
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+        {
             return Arc::clone(counter);
         }
         let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +216,11 @@ impl Stats {
     /// Adds to the counter of a key.
     pub fn add(&self, stat: Stat, key: &str, value: u64) {
         let family = self.family(stat);
-        if let Some(counter) = family.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        if let Some(counter) = family
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+        {
             counter.add(value, 1);
             return;
         }
@@ -207,15 +231,24 @@ impl Stats {
     #[must_use]
     pub fn view(&self, now: Timestamp, name: &str, key: &str) -> Option<BrokerStatsData> {
         let index = NAMES.iter().position(|known| *known == name)?;
-        let map = self.families.get(index)?.read().unwrap_or_else(PoisonError::into_inner);
+        let map = self
+            .families
+            .get(index)?
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         map.get(key).map(|counter| counter.data(now))
     }
 
     /// Every counter of a family, for the metrics page.
     #[must_use]
     pub fn list(&self, stat: Stat) -> Vec<(Box<str>, u64)> {
-        let map = self.family(stat).read().unwrap_or_else(PoisonError::into_inner);
-        map.iter().map(|(key, counter)| (key.clone(), counter.total())).collect()
+        let map = self
+            .family(stat)
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        map.iter()
+            .map(|(key, counter)| (key.clone(), counter.total()))
+            .collect()
     }
 
     /// Takes one sample of every counter.
@@ -257,7 +290,10 @@ mod tests {
         stats.add(Stat::TopicPutNums, "t", 5);
         stats.sample(at(0));
         stats.add(Stat::TopicPutNums, "t", 20);
-        let minute = stats.view(at(10_000), "TOPIC_PUT_NUMS", "t").unwrap().stats_minute;
+        let minute = stats
+            .view(at(10_000), "TOPIC_PUT_NUMS", "t")
+            .unwrap()
+            .stats_minute;
         assert_eq!(minute.sum, 20);
         assert!((minute.tps - 2.0).abs() < 1e-9);
     }
@@ -267,8 +303,16 @@ mod tests {
         let stats = Stats::default();
         stats.add(Stat::GroupGetNums, "t@g", 1);
         assert!(stats.view(Timestamp::default(), "NOPE", "t").is_none());
-        assert!(stats.view(Timestamp::default(), "GROUP_GET_NUMS", "t@g").is_some());
+        assert!(
+            stats
+                .view(Timestamp::default(), "GROUP_GET_NUMS", "t@g")
+                .is_some()
+        );
         stats.forget("g");
-        assert!(stats.view(Timestamp::default(), "GROUP_GET_NUMS", "t@g").is_none());
+        assert!(
+            stats
+                .view(Timestamp::default(), "GROUP_GET_NUMS", "t@g")
+                .is_none()
+        );
     }
 }

@@ -56,8 +56,10 @@ fn answer_overdue(core: &Arc<Core>) {
 fn expire(core: &Arc<Core>) {
     let settings = core.settings.get();
     let now = core.now();
-    let (silent, old) =
-        (settings.channel_expired_timeout.get(), settings.subscription_expired_timeout.get());
+    let (silent, old) = (
+        settings.channel_expired_timeout.get(),
+        settings.subscription_expired_timeout.get(),
+    );
     let changed = lock(&core.consumers).expire(now, silent, old);
     for group in changed {
         core.notify_members(&group);
@@ -75,7 +77,11 @@ async fn write_tables(core: &Arc<Core>) {
 }
 
 fn write_all(core: &Core) {
-    for outcome in [core.offsets.flush(core.now()), core.topics.compact(), core.groups.compact()] {
+    for outcome in [
+        core.offsets.flush(core.now()),
+        core.topics.compact(),
+        core.groups.compact(),
+    ] {
         if let Err(error) = outcome {
             tracing::warn!(%error, "a table was not written and will be tried again");
         }

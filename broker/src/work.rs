@@ -42,7 +42,10 @@ impl Workers {
     /// Uses the blocking threads of `handle`.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self { handle, shared: Arc::default() }
+        Self {
+            handle,
+            shared: Arc::default(),
+        }
     }
 
     /// Runs `job` soon; refuses when `max` jobs already wait or run.

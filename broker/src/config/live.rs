@@ -43,7 +43,9 @@ impl LiveSettings {
     /// Starts with `settings`.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { current: RwLock::new(Arc::new(settings)) }
+        Self {
+            current: RwLock::new(Arc::new(settings)),
+        }
     }
 
     /// A snapshot; do not hold it across waits.
@@ -79,6 +81,9 @@ fn check_allowed(key: &str) -> Result<(), UpdateError> {
         None if inert::is_known(key) || key == "configBlackList" => {
             Err(UpdateError::Forbidden(key.to_owned()))
         }
-        None => Err(UpdateError::Unknown { key: key.to_owned(), nearest: inert::nearest(key) }),
+        None => Err(UpdateError::Unknown {
+            key: key.to_owned(),
+            nearest: inert::nearest(key),
+        }),
     }
 }

@@ -57,8 +57,10 @@ pub struct Loaded {
 /// Reads `path` over the defaults.
 #[expect(clippy::disallowed_methods, reason = "layer 3 reads its configuration")]
 pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { path: path.display().to_string(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.display().to_string(),
+        source,
+    })?;
     let mut loaded = Loaded::default();
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("yaml" | "yml") => apply(&mut loaded, yaml_pairs(&text)?)?,
@@ -102,9 +104,17 @@ fn yaml_pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
                 serde_json::Value::String(text) => text,
                 serde_json::Value::Bool(flag) => flag.to_string(),
                 serde_json::Value::Number(number) => number.to_string(),
-                other => return Err(ConfigError::Syntax(format!("{key}: {other} is no plain value"))),
+                other => {
+                    return Err(ConfigError::Syntax(format!(
+                        "{key}: {other} is no plain value"
+                    )));
+                }
             };
-            Ok(Property { line: line_of(&key), key: camel_case(&key), value })
+            Ok(Property {
+                line: line_of(&key),
+                key: camel_case(&key),
+                value,
+            })
         })
         .collect()
 }
@@ -117,9 +127,15 @@ fn camel_case(key: &str) -> String {
         if letter == '-' {
             upper = true;
         } else {
-            out.push(if upper { letter.to_ascii_uppercase() } else { letter });
+            out.push(if upper {
+                letter.to_ascii_uppercase()
+            } else {
+                letter
+            });
             upper = false;
         }
     }
-    out.replace("Ip1", "IP1").replace("Ip2", "IP2").replace("Crc", "CRC")
+    out.replace("Ip1", "IP1")
+        .replace("Ip2", "IP2")
+        .replace("Crc", "CRC")
 }

@@ -5,8 +5,8 @@
 //! names a path or an address can be changed over the wire (CVE-2023-33246).
 
 mod inert;
-mod load;
 mod live;
+mod load;
 mod settings;
 mod value;
 

@@ -9,7 +9,8 @@ fn parse(text: &str) -> Result<Loaded, ConfigError> {
 
 #[test]
 fn a_java_file_is_read_and_keys_without_effect_are_named() {
-    let loaded = parse("brokerName=b\nflushDiskType = SYNC_FLUSH\nsendMessageThreadPoolNums=4").unwrap();
+    let loaded =
+        parse("brokerName=b\nflushDiskType = SYNC_FLUSH\nsendMessageThreadPoolNums=4").unwrap();
     assert_eq!(loaded.settings.broker_name, "b");
     assert_eq!(loaded.settings.flush_disk_type, super::FlushDiskType::Sync);
     assert_eq!(loaded.without_effect, ["sendMessageThreadPoolNums"]);
@@ -23,7 +24,12 @@ fn a_misspelt_key_is_refused_with_the_nearest_one() {
 
 #[test]
 fn values_out_of_bounds_say_what_is_expected() {
-    for text in ["listenPort=70000", "listenPort=abc", "maxMessageSize=-1", "flushDiskType=FOO"] {
+    for text in [
+        "listenPort=70000",
+        "listenPort=abc",
+        "maxMessageSize=-1",
+        "flushDiskType=FOO",
+    ] {
         assert!(matches!(parse(text), Err(ConfigError::Value(_))), "{text}");
     }
 }
@@ -31,9 +37,16 @@ fn values_out_of_bounds_say_what_is_expected() {
 #[test]
 fn paths_addresses_and_identity_cannot_be_changed_over_the_wire() {
     let live = LiveSettings::new(Settings::default());
-    for key in ["storePathRootDir", "rocketmqHome", "brokerName", "listenPort", "configBlackList",
-        "brokerConfigPath", "filterServerNums", "bindAddress"]
-    {
+    for key in [
+        "storePathRootDir",
+        "rocketmqHome",
+        "brokerName",
+        "listenPort",
+        "configBlackList",
+        "brokerConfigPath",
+        "filterServerNums",
+        "bindAddress",
+    ] {
         let outcome = live.update(format!("traceOn=false\n{key}=1").as_bytes());
         assert!(matches!(outcome, Err(UpdateError::Forbidden(_))), "{key}");
     }
@@ -43,8 +56,14 @@ fn paths_addresses_and_identity_cannot_be_changed_over_the_wire() {
 #[test]
 fn a_bad_value_or_unknown_key_changes_nothing() {
     let live = LiveSettings::new(Settings::default());
-    assert!(matches!(live.update(b"traceOn=false\nfileReservedTime=-5"), Err(UpdateError::Value(_))));
-    assert!(matches!(live.update(b"traceOn=false\nnoSuchKey=1"), Err(UpdateError::Unknown { .. })));
+    assert!(matches!(
+        live.update(b"traceOn=false\nfileReservedTime=-5"),
+        Err(UpdateError::Value(_))
+    ));
+    assert!(matches!(
+        live.update(b"traceOn=false\nnoSuchKey=1"),
+        Err(UpdateError::Unknown { .. })
+    ));
     assert!(matches!(live.update(b""), Err(UpdateError::Syntax(_))));
     assert!(live.get().trace_on);
 }
@@ -52,7 +71,8 @@ fn a_bad_value_or_unknown_key_changes_nothing() {
 #[test]
 fn a_good_change_counts_at_once() {
     let live = LiveSettings::new(Settings::default());
-    live.update(b"autoCreateTopicEnable=false\nfileReservedTime=48").unwrap();
+    live.update(b"autoCreateTopicEnable=false\nfileReservedTime=48")
+        .unwrap();
     assert!(!live.get().auto_create_topic_enable);
     assert_eq!(live.get().file_reserved_time.get(), 48);
 }
@@ -61,6 +81,9 @@ fn a_good_change_counts_at_once() {
 fn every_key_reads_back_what_it_prints() {
     let mut settings = Settings::default();
     for (key, text) in Settings::default().entries() {
-        settings.set(key, &text).expect("a key of the table").expect("its own default");
+        settings
+            .set(key, &text)
+            .expect("a key of the table")
+            .expect("its own default");
     }
 }

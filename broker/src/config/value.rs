@@ -28,7 +28,10 @@ pub struct Int<const MIN: i64, const MAX: i64>(i64);
 impl<const MIN: i64, const MAX: i64> Int<MIN, MAX> {
     /// A literal of the table; out of bounds is a mistake in the table.
     pub(super) const fn literal(value: i64) -> Self {
-        assert!(MIN <= value && value <= MAX, "default within its own bounds");
+        assert!(
+            MIN <= value && value <= MAX,
+            "default within its own bounds"
+        );
         Self(value)
     }
 

@@ -31,7 +31,9 @@ pub(crate) fn heartbeat(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         return Err(Failure::system("the heartbeat has no clientID"));
     }
     if data.consumer_data_set.len() + data.producer_data_set.len() > GROUPS_MAX {
-        return Err(Failure::system(format!("the heartbeat names more than {GROUPS_MAX} groups")));
+        return Err(Failure::system(format!(
+            "the heartbeat names more than {GROUPS_MAX} groups"
+        )));
     }
     if !call.conn.is_open() {
         return Err(Failure::system("the connection is closed"));
@@ -67,7 +69,12 @@ pub(crate) fn heartbeat(core: &Arc<Core>, call: &Call<'_>) -> Answer {
 }
 
 /// Takes one group in; a group that may not be made is left out, the others go on.
-fn consumer_beat(core: &Arc<Core>, call: &Call<'_>, data: &HeartbeatData, beat: &ConsumerData) -> bool {
+fn consumer_beat(
+    core: &Arc<Core>,
+    call: &Call<'_>,
+    data: &HeartbeatData,
+    beat: &ConsumerData,
+) -> bool {
     let mut group = beat.group_name.as_str().into();
     namespace::join(&call.header.ext, &mut group);
     let config = match core.find_group(&group) {
@@ -79,9 +86,14 @@ fn consumer_beat(core: &Arc<Core>, call: &Call<'_>, data: &HeartbeatData, beat: 
     };
     let retry = system::retry_topic(&group);
     if config.retry_queue_nums > 0
-        && let Err(failure) = core.own_topic(&retry, config.retry_queue_nums, PERM_READ | PERM_WRITE)
+        && let Err(failure) =
+            core.own_topic(&retry, config.retry_queue_nums, PERM_READ | PERM_WRITE)
     {
-        tracing::warn!(topic = retry, remark = failure.remark, "retry topic not made");
+        tracing::warn!(
+            topic = retry,
+            remark = failure.remark,
+            "retry topic not made"
+        );
     }
     let without = data.heartbeat_fingerprint != 0 && data.without_sub;
     let mut subscriptions = beat.subscription_data_set.clone();
@@ -142,7 +154,12 @@ pub(crate) fn consumer_ids(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             header.consumer_group
         )));
     }
-    Ok(success().with_body(ConsumerIdList { consumer_id_list: ids }.to_json()))
+    Ok(success().with_body(
+        ConsumerIdList {
+            consumer_id_list: ids,
+        }
+        .to_json(),
+    ))
 }
 
 /// Code 46.
@@ -151,7 +168,9 @@ pub(crate) fn check_config(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         return Err(Failure::system("the request has no body"));
     }
     let request = CheckClientRequest::from_json(call.body)?;
-    let Some(subscription) = request.subscription_data else { return Ok(success()) };
+    let Some(subscription) = request.subscription_data else {
+        return Ok(success());
+    };
     if subscription.expression_type.is_empty() || subscription.expression_type == "TAG" {
         TagFilter::parse(&subscription.sub_string)?;
         return Ok(success());

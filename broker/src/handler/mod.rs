@@ -5,6 +5,7 @@
 //!
 //! [`Core`]: crate::core::Core
 
+mod admin;
 pub(crate) mod client;
 pub(crate) mod offset;
 pub(crate) mod pull;
@@ -12,7 +13,6 @@ pub(crate) mod queue_lock;
 pub(crate) mod reply;
 pub(crate) mod send;
 pub(crate) mod send_back;
-mod admin;
 mod table;
 
 pub(crate) use table::{Handler, Kind, handler_of};

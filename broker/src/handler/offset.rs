@@ -34,12 +34,17 @@ pub(crate) fn query(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut header: QueryConsumerOffset<'_> = call.decode()?;
     namespace::join(&call.header.ext, &mut header.topic);
     namespace::join(&call.header.ext, &mut header.consumer_group);
-    let stored = core.offsets.committed(&header.topic, &header.consumer_group, header.queue_id);
+    let stored = core
+        .offsets
+        .committed(&header.topic, &header.consumer_group, header.queue_id);
     if let Some(offset) = stored {
         return Ok(offset_answer(offset));
     }
     let queue = queue_number(header.queue_id);
-    let min = core.store.min_queue_offset(&header.topic, queue).unwrap_or(-1);
+    let min = core
+        .store
+        .min_queue_offset(&header.topic, queue)
+        .unwrap_or(-1);
     let from_start = header.set_zero_if_not_found != Some(false) && min <= 0 && {
         // A new group reads a small topic from its beginning: message 0 is not far back yet.
         let first = core.store.log_offset_of(&header.topic, queue, 0);
@@ -99,7 +104,9 @@ pub(crate) fn max(core: &Arc<Core>, call: &Call<'_>) -> Answer {
 pub(crate) fn min(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut header: QueueHeader<'_> = call.decode()?;
     namespace::join(&call.header.ext, &mut header.topic);
-    let offset = core.store.min_queue_offset(&header.topic, queue_number(header.queue_id));
+    let offset = core
+        .store
+        .min_queue_offset(&header.topic, queue_number(header.queue_id));
     Ok(offset_answer(offset.unwrap_or(0)))
 }
 
@@ -107,11 +114,19 @@ pub(crate) fn min(core: &Arc<Core>, call: &Call<'_>) -> Answer {
 pub(crate) fn search(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut header: SearchOffset<'_> = call.decode()?;
     namespace::join(&call.header.ext, &mut header.topic);
-    let upper = header.boundary_type.is_some_and(|kind| kind.eq_ignore_ascii_case("upper"));
-    let boundary = if upper { Boundary::Upper } else { Boundary::Lower };
+    let upper = header
+        .boundary_type
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("upper"));
+    let boundary = if upper {
+        Boundary::Upper
+    } else {
+        Boundary::Lower
+    };
     let time = Timestamp::from_millis(header.timestamp);
     let queue = queue_number(header.queue_id);
-    let offset = core.store.offset_by_time(&header.topic, queue, time, boundary);
+    let offset = core
+        .store
+        .offset_by_time(&header.topic, queue, time, boundary);
     Ok(offset_answer(offset.unwrap_or(0)))
 }
 
@@ -119,7 +134,9 @@ pub(crate) fn search(core: &Arc<Core>, call: &Call<'_>) -> Answer {
 pub(crate) fn earliest(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut header: QueueHeader<'_> = call.decode()?;
     namespace::join(&call.header.ext, &mut header.topic);
-    let time = core.store.earliest_time_of(&header.topic, queue_number(header.queue_id));
+    let time = core
+        .store
+        .earliest_time_of(&header.topic, queue_number(header.queue_id));
     let timestamp = time.map_or(-1, Timestamp::millis);
     Ok(success().with_header(&TimestampResponse { timestamp }))
 }

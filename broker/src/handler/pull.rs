@@ -33,7 +33,10 @@ use crate::{
 
 /// Whether a code is a pull.
 pub(crate) const fn is_pull(code: i32) -> bool {
-    matches!(code, request_code::PULL_MESSAGE | request_code::LITE_PULL_MESSAGE)
+    matches!(
+        code,
+        request_code::PULL_MESSAGE | request_code::LITE_PULL_MESSAGE
+    )
 }
 
 /// Room that the header of an answer may take beside its records.
@@ -63,7 +66,13 @@ pub(crate) fn serve(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
         return;
     }
     note(core, &admitted.header, &outcome);
-    write(call.header.opaque, &admitted.header, &admitted.topic, (code, &outcome), out.buffer());
+    write(
+        call.header.opaque,
+        &admitted.header,
+        &admitted.topic,
+        (code, &outcome),
+        out.buffer(),
+    );
 }
 
 /// A pull whose group must be made first.
@@ -79,16 +88,28 @@ fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
         match shared.find_group(&group) {
             Err(failure) => write_failure(&mut buffer, header.opaque, &failure),
             Ok(_) => {
-                let call = Call { conn: &conn, header: &header, body: &[] };
+                let call = Call {
+                    conn: &conn,
+                    header: &header,
+                    body: &[],
+                };
                 let settings = shared.settings.get();
                 match admit(&shared, &settings, &call) {
                     Ok(Some(admitted)) => {
                         let outcome = read(&shared, &settings, &admitted.header, &admitted.filter);
                         let code = code_of(&outcome, admitted.header.queue_offset);
                         let found = (code, &outcome);
-                        write(header.opaque, &admitted.header, &admitted.topic, found, &mut buffer);
+                        write(
+                            header.opaque,
+                            &admitted.header,
+                            &admitted.topic,
+                            found,
+                            &mut buffer,
+                        );
                     }
-                    Ok(None) => write_failure(&mut buffer, header.opaque, &Failure::no_group(&group)),
+                    Ok(None) => {
+                        write_failure(&mut buffer, header.opaque, &Failure::no_group(&group))
+                    }
                     Err(refused) => write_refused(&mut buffer, header.opaque, &refused),
                 }
             }
@@ -107,12 +128,18 @@ struct Refused {
 
 impl<E: Into<Failure>> From<E> for Refused {
     fn from(error: E) -> Self {
-        Self { failure: error.into(), forbidden: None }
+        Self {
+            failure: error.into(),
+            forbidden: None,
+        }
     }
 }
 
 fn forbidden(kind: i64, remark: impl Into<String>) -> Refused {
-    Refused { failure: Failure::no_permission(remark), forbidden: Some(kind) }
+    Refused {
+        failure: Failure::no_permission(remark),
+        forbidden: Some(kind),
+    }
 }
 
 /// All checks, in Java's order. `None`: the group does not exist yet but may be made.
@@ -132,15 +159,26 @@ fn admit<'a>(
     }
     let group = header.consumer_group.as_ref();
     let Some(config) = core.groups.get(group) else {
-        let may_be_made = settings.auto_create_subscription_group && GroupName::check(group).is_ok();
-        return if may_be_made { Ok(None) } else { Err(Failure::no_group(group).into()) };
+        let may_be_made =
+            settings.auto_create_subscription_group && GroupName::check(group).is_ok();
+        return if may_be_made {
+            Ok(None)
+        } else {
+            Err(Failure::no_group(group).into())
+        };
     };
     if !config.consume_enable {
-        return Err(forbidden(2, format!("subscription group no permission, {group}")));
+        return Err(forbidden(
+            2,
+            format!("subscription group no permission, {group}"),
+        ));
     }
     let topic = core.topic(&header.topic)?;
     if topic.perm & PERM_READ == 0 {
-        return Err(forbidden(3, format!("the topic[{}] pulling message is forbidden", header.topic)));
+        return Err(forbidden(
+            3,
+            format!("the topic[{}] pulling message is forbidden", header.topic),
+        ));
     }
     if header.queue_id < 0 || header.queue_id >= topic.read_queue_nums {
         return Err(Failure::parameter(format!(
@@ -153,19 +191,32 @@ fn admit<'a>(
         .into());
     }
     if header.max_msg_nums <= 0 {
-        return Err(Failure::parameter(format!("maxMsgNums[{}] is illegal", header.max_msg_nums)).into());
+        return Err(
+            Failure::parameter(format!("maxMsgNums[{}] is illegal", header.max_msg_nums)).into(),
+        );
     }
     let filter = filter_of(core, &header, settings)?;
-    Ok(Some(Admitted { header, filter, topic }))
+    Ok(Some(Admitted {
+        header,
+        filter,
+        topic,
+    }))
 }
 
 /// The filter of a pull: from the request itself, or from the group's last heartbeat.
-fn filter_of(core: &Core, header: &PullMessage<'_>, settings: &Settings) -> Result<TagFilter, Refused> {
+fn filter_of(
+    core: &Core,
+    header: &PullMessage<'_>,
+    settings: &Settings,
+) -> Result<TagFilter, Refused> {
     let own_retry = header.topic.starts_with(system::RETRY_PREFIX);
     let (expression, kind): (Cow<'_, str>, Cow<'_, str>) =
         if header.sys_flag & PULL_SUBSCRIPTION != 0 {
             let expression = header.subscription.as_deref().unwrap_or("*");
-            (expression.into(), header.expression_type.as_deref().unwrap_or("TAG").into())
+            (
+                expression.into(),
+                header.expression_type.as_deref().unwrap_or("TAG").into(),
+            )
         } else {
             let found = lock(&core.consumers).subscription(&header.consumer_group, &header.topic);
             let not_exist = |remark: &str| {
@@ -184,7 +235,10 @@ fn filter_of(core: &Core, header: &PullMessage<'_>, settings: &Settings) -> Resu
                 )
                 .into());
             }
-            (subscription.sub_string.into(), subscription.expression_type.into())
+            (
+                subscription.sub_string.into(),
+                subscription.expression_type.into(),
+            )
         };
     if own_retry {
         return Ok(TagFilter::All);
@@ -211,10 +265,16 @@ fn commit(core: &Core, header: &PullMessage<'_>) {
     }
 }
 
-fn read(core: &Core, settings: &Settings, header: &PullMessage<'_>, filter: &TagFilter) -> ReadOutcome {
+fn read(
+    core: &Core,
+    settings: &Settings,
+    header: &PullMessage<'_>,
+    filter: &TagFilter,
+) -> ReadOutcome {
     let queue = header.queue_id as u32;
     if let Some(offset) =
-        core.offsets.take_reset(&header.topic, &header.consumer_group, header.queue_id)
+        core.offsets
+            .take_reset(&header.topic, &header.consumer_group, header.queue_id)
     {
         let bound = |end: Option<i64>| end.unwrap_or(0);
         return ReadOutcome {
@@ -249,14 +309,18 @@ fn recheck(outcome: &mut ReadOutcome, filter: &TagFilter) {
         .messages
         .iter()
         .map(|bytes| match Record::decode(bytes) {
-            Ok((record, _)) => filter.admits_tag(properties::get_str(record.properties, names::TAGS)),
+            Ok((record, _)) => {
+                filter.admits_tag(properties::get_str(record.properties, names::TAGS))
+            }
             Err(_) => true,
         })
         .collect();
     let mut kept = keep.iter();
     outcome.messages.retain(|_| *kept.next().unwrap_or(&true));
     let mut kept = keep.iter();
-    outcome.queue_offsets.retain(|_| *kept.next().unwrap_or(&true));
+    outcome
+        .queue_offsets
+        .retain(|_| *kept.next().unwrap_or(&true));
     if outcome.messages.is_empty() && outcome.status == ReadStatus::Found {
         outcome.status = ReadStatus::NoMatchedMessage;
     }
@@ -272,7 +336,9 @@ fn code_of(outcome: &ReadOutcome, asked: i64) -> i32 {
         ReadStatus::NoMatchedLogicQueue | ReadStatus::NoMessageInQueue if asked == 0 => {
             response_code::PULL_NOT_FOUND
         }
-        ReadStatus::OffsetFoundNull | ReadStatus::OffsetOverflowOne => response_code::PULL_NOT_FOUND,
+        ReadStatus::OffsetFoundNull | ReadStatus::OffsetOverflowOne => {
+            response_code::PULL_NOT_FOUND
+        }
         ReadStatus::NoMatchedLogicQueue
         | ReadStatus::NoMessageInQueue
         | ReadStatus::OffsetOverflowBadly
@@ -307,7 +373,10 @@ fn hold(core: &Arc<Core>, settings: &Settings, call: &Call<'_>, admitted: &Admit
         }
         core.arrivals.set_waiting(holds.len());
         // A message, or the end of the connection, may have come between the read and here.
-        let end = core.store.max_queue_offset(&header.topic, queue).unwrap_or(0);
+        let end = core
+            .store
+            .max_queue_offset(&header.topic, queue)
+            .unwrap_or(0);
         let arrived = holds.take(&header.topic, queue, |waiter| end > waiter.offset);
         if !call.conn.is_open() {
             holds.forget(call.conn.id().0);
@@ -322,7 +391,8 @@ fn hold(core: &Arc<Core>, settings: &Settings, call: &Call<'_>, admitted: &Admit
 }
 
 fn owned(header: &PullMessage<'_>) -> PullMessage<'static> {
-    let text = |value: &Option<Cow<'_, str>>| value.as_ref().map(|text| Cow::Owned(text.to_string()));
+    let text =
+        |value: &Option<Cow<'_, str>>| value.as_ref().map(|text| Cow::Owned(text.to_string()));
     PullMessage {
         consumer_group: Cow::Owned(header.consumer_group.to_string()),
         topic: Cow::Owned(header.topic.to_string()),
@@ -356,7 +426,12 @@ pub(crate) fn answer_again(core: &Core, held: &HeldPull, out: &mut BytesMut) {
 }
 
 fn note(core: &Core, header: &PullMessage<'_>, outcome: &ReadOutcome) {
-    core.offsets.note_pull(&header.topic, &header.consumer_group, header.queue_id, outcome.next);
+    core.offsets.note_pull(
+        &header.topic,
+        &header.consumer_group,
+        header.queue_id,
+        outcome.next,
+    );
     if outcome.messages.is_empty() {
         core.stats.get_miss.add(1, 1);
         return;
@@ -387,12 +462,16 @@ fn write(
         .number("nextBeginOffset", outcome.next)
         .number("suggestWhichBrokerId", 0)
         .number("topicSysFlag", i64::from(topic.topic_sys_flag));
-    let remark = if code == response_code::PULL_OFFSET_MOVED && header.queue_offset == outcome.next {
+    let remark = if code == response_code::PULL_OFFSET_MOVED && header.queue_offset == outcome.next
+    {
         "OFFSET_RESET"
     } else {
         outcome.status.name()
     };
-    writer.finish(Some(remark), outcome.messages.iter().map(|record| &**record));
+    writer.finish(
+        Some(remark),
+        outcome.messages.iter().map(|record| &**record),
+    );
 }
 
 fn write_refused(out: &mut BytesMut, opaque: i32, refused: &Refused) {

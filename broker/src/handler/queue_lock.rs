@@ -13,13 +13,19 @@ use crate::{
 
 fn read(call: &Call<'_>) -> Result<(LockBatchRequest, Vec<QueueKey>), Failure> {
     if call.body.is_empty() {
-        return Err(Failure::system("the request has no body: clientId, consumerGroup, mqSet"));
+        return Err(Failure::system(
+            "the request has no body: clientId, consumerGroup, mqSet",
+        ));
     }
     let body = LockBatchRequest::from_json(call.body)?;
     if body.client_id.is_empty() || body.consumer_group.is_empty() {
         return Err(Failure::system("clientId or consumerGroup is empty"));
     }
-    let queues = body.mq_set.iter().map(|mq| (mq.topic.clone(), mq.queue_id)).collect();
+    let queues = body
+        .mq_set
+        .iter()
+        .map(|mq| (mq.topic.clone(), mq.queue_id))
+        .collect();
     Ok((body, queues))
 }
 
@@ -28,9 +34,12 @@ pub(crate) fn lock_batch(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let (body, queues) = read(call)?;
     let won = lock(&core.locks).lock(core.now(), &body.consumer_group, &body.client_id, queues);
     let is_won = |mq: &&MessageQueue| {
-        won.iter().any(|(topic, id)| *topic == mq.topic && *id == mq.queue_id)
+        won.iter()
+            .any(|(topic, id)| *topic == mq.topic && *id == mq.queue_id)
     };
-    let answer = LockBatchResponse { lock_ok_mq_set: body.mq_set.iter().filter(is_won).cloned().collect() };
+    let answer = LockBatchResponse {
+        lock_ok_mq_set: body.mq_set.iter().filter(is_won).cloned().collect(),
+    };
     Ok(success().with_body(answer.to_json()))
 }
 

@@ -54,16 +54,27 @@ pub(crate) fn send_reply(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     })
 }
 
-fn push(core: &Arc<Core>, call: &Call<'_>, header: &SendMessageV2<'_>, text: &[u8]) -> Result<(), Failure> {
+fn push(
+    core: &Arc<Core>,
+    call: &Call<'_>,
+    header: &SendMessageV2<'_>,
+    text: &[u8],
+) -> Result<(), Failure> {
     let asker = properties::get_str(text, names::REPLY_TO_CLIENT)
         .ok_or_else(|| Failure::system("reply message has no REPLY_TO_CLIENT property"))?;
     let producer = lock(&core.producers).by_client_id(asker);
     let Some(producer) = producer else {
-        return Err(Failure::system(format!("push reply message to {asker} fail, channel is null")));
+        return Err(Failure::system(format!(
+            "push reply message to {asker} fail, channel is null"
+        )));
     };
     let now = core.now();
     let mut properties = text.to_vec();
-    properties::push(&mut properties, names::PUSH_REPLY_TIME, now.millis().to_string().as_bytes());
+    properties::push(
+        &mut properties,
+        names::PUSH_REPLY_TIME,
+        now.millis().to_string().as_bytes(),
+    );
     let command = Command::request(request_code::PUSH_REPLY_MESSAGE_TO_CLIENT)
         .with_header(&PushReplyMessage {
             producer_group: header.producer_group.as_ref().into(),
@@ -82,14 +93,19 @@ fn push(core: &Arc<Core>, call: &Call<'_>, header: &SendMessageV2<'_>, text: &[u
             store_timestamp: now.millis(),
         })
         .with_body(call.body.to_vec());
-    let answer = core.workers.handle().block_on(producer.channel.call(command, PUSH_TIMEOUT));
+    let answer = core
+        .workers
+        .handle()
+        .block_on(producer.channel.call(command, PUSH_TIMEOUT));
     match answer {
         Ok(answer) if answer.code == response_code::SUCCESS => Ok(()),
         Ok(answer) => Err(Failure::system(format!(
             "push reply message to {asker} fail: {}",
             answer.remark.unwrap_or_default()
         ))),
-        Err(error) => Err(Failure::system(format!("push reply message to {asker} fail: {error}"))),
+        Err(error) => Err(Failure::system(format!(
+            "push reply message to {asker} fail: {error}"
+        ))),
     }
 }
 
@@ -107,8 +123,16 @@ fn store(
         tags_code: properties::tags_code(text),
         flag: header.flag,
         sys_flag: (header.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6))
-            | if born_host.is_ipv6() { sys_flag::BORN_HOST_V6 } else { 0 }
-            | if core.identity.address.is_ipv6() { sys_flag::STORE_HOST_V6 } else { 0 },
+            | if born_host.is_ipv6() {
+                sys_flag::BORN_HOST_V6
+            } else {
+                0
+            }
+            | if core.identity.address.is_ipv6() {
+                sys_flag::STORE_HOST_V6
+            } else {
+                0
+            },
         born_at: header.born_timestamp,
         born_host,
         reconsume_times: header.reconsume_times.unwrap_or(0),

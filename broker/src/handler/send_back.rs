@@ -29,7 +29,11 @@ use crate::{
 const FIRST_LEVEL: i32 = 3;
 
 /// How often a message of a group may come: the request's own limit counts from `V3_4_9` on.
-pub(crate) fn retry_limit(version: i32, asked: Option<i32>, config: &SubscriptionGroupConfig) -> i32 {
+pub(crate) fn retry_limit(
+    version: i32,
+    asked: Option<i32>,
+    config: &SubscriptionGroupConfig,
+) -> i32 {
     match asked {
         Some(max) if version >= VERSION_MAX_RECONSUME => max,
         _ => config.retry_max_times,
@@ -37,7 +41,10 @@ pub(crate) fn retry_limit(version: i32, asked: Option<i32>, config: &Subscriptio
 }
 
 /// Makes a dead-letter topic; tools read it, so it can be read and written.
-pub(crate) fn make_dead_letter_topic(core: &Core, topic: &str) -> Result<Arc<TopicConfig>, Failure> {
+pub(crate) fn make_dead_letter_topic(
+    core: &Core,
+    topic: &str,
+) -> Result<Arc<TopicConfig>, Failure> {
     core.own_topic(topic, 1, PERM_READ | PERM_WRITE)
 }
 
@@ -46,15 +53,19 @@ pub(crate) fn send_back(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut header: SendBack<'_> = call.decode()?;
     namespace::join(&call.header.ext, &mut header.group);
     let group = header.group.as_ref();
-    let config = core.groups.get(group).ok_or_else(|| Failure::no_group(group))?;
+    let config = core
+        .groups
+        .get(group)
+        .ok_or_else(|| Failure::no_group(group))?;
     if core.settings.get().broker_permission.get() as i32 & PERM_WRITE == 0 {
         return Err(Failure::no_permission("the broker is not writable"));
     }
     if config.retry_queue_nums <= 0 {
         return Ok(success());
     }
-    let offset = u64::try_from(header.offset)
-        .map_err(|_| Failure::system(format!("look message by offset failed, {}", header.offset)))?;
+    let offset = u64::try_from(header.offset).map_err(|_| {
+        Failure::system(format!("look message by offset failed, {}", header.offset))
+    })?;
     let slice = core
         .store
         .read_at(CommitLogOffset::new(offset))
@@ -70,12 +81,25 @@ pub(crate) fn send_back(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     };
     let target = core.own_topic(&topic, queues, PERM_READ | PERM_WRITE)?;
     if target.perm & PERM_WRITE == 0 {
-        return Err(Failure::no_permission(format!("the topic[{topic}] sending message is forbidden")));
+        return Err(Failure::no_permission(format!(
+            "the topic[{topic}] sending message is forbidden"
+        )));
     }
     let queue = (offset as u32) % u32::try_from(target.write_queue_nums).unwrap_or(1).max(1);
-    store_copy(core, call, &record, (&topic, queue), if dead { None } else { Some(header.delay_level) })?;
-    let stat = if dead { Stat::DlqPutNums } else { Stat::SendBackNums };
-    core.stats.add(stat, &format!("{}@{group}", record.topic), 1);
+    store_copy(
+        core,
+        call,
+        &record,
+        (&topic, queue),
+        if dead { None } else { Some(header.delay_level) },
+    )?;
+    let stat = if dead {
+        Stat::DlqPutNums
+    } else {
+        Stat::SendBackNums
+    };
+    core.stats
+        .add(stat, &format!("{}@{group}", record.topic), 1);
     Ok(success())
 }
 
@@ -87,7 +111,12 @@ fn store_copy(
     level: Option<i32>,
 ) -> Result<(), Failure> {
     let mut text = Vec::with_capacity(record.properties.len() + 256);
-    let dropped = [names::WAIT, names::DELAY, names::REAL_TOPIC, names::REAL_QID];
+    let dropped = [
+        names::WAIT,
+        names::DELAY,
+        names::REAL_TOPIC,
+        names::REAL_QID,
+    ];
     properties::copy_without(record.properties, &dropped, &mut text);
     if properties::get(record.properties, names::RETRY_TOPIC).is_none() {
         properties::push(&mut text, names::RETRY_TOPIC, record.topic.as_bytes());
@@ -112,8 +141,16 @@ fn store_copy(
         tags_code: properties::tags_code(&text),
         flag: record.flag,
         sys_flag: (record.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6))
-            | if record.born_host.is_ipv6() { sys_flag::BORN_HOST_V6 } else { 0 }
-            | if core.identity.address.is_ipv6() { sys_flag::STORE_HOST_V6 } else { 0 },
+            | if record.born_host.is_ipv6() {
+                sys_flag::BORN_HOST_V6
+            } else {
+                0
+            }
+            | if core.identity.address.is_ipv6() {
+                sys_flag::STORE_HOST_V6
+            } else {
+                0
+            },
         born_at: record.born_at,
         born_host: record.born_host,
         reconsume_times: record.reconsume_times.saturating_add(1),
@@ -122,8 +159,18 @@ fn store_copy(
         properties: &[],
     };
     if let Some(level) = level {
-        let level = if level == 0 { FIRST_LEVEL + record.reconsume_times } else { level };
-        let rest = send::rest(&core.delays, core.now(), level, (topic, queue_id), &mut text);
+        let level = if level == 0 {
+            FIRST_LEVEL + record.reconsume_times
+        } else {
+            level
+        };
+        let rest = send::rest(
+            &core.delays,
+            core.now(),
+            level,
+            (topic, queue_id),
+            &mut text,
+        );
         append.topic = rest.topic;
         append.queue_id = rest.queue_id;
         append.tags_code = rest.tags_code;

@@ -1,5 +1,8 @@
 //! Writing a file whole: temporary file, flush, rename; the former text stays as `.bak`.
-#![expect(clippy::disallowed_methods, reason = "layer 3 owns the broker's config folder")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "layer 3 owns the broker's config folder"
+)]
 
 use std::{
     fs::{self, File},
@@ -49,7 +52,10 @@ pub(super) fn backup_of(path: &Path) -> PathBuf {
 
 /// Replaces `path` by `text`. A crash leaves the old text or the new one, never a half.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<(), PersistError> {
-    write_all(path, text).map_err(|source| PersistError { path: path.to_owned(), source })
+    write_all(path, text).map_err(|source| PersistError {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn write_all(path: &Path, text: &[u8]) -> io::Result<()> {
@@ -69,14 +75,18 @@ fn write_all(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Makes the renames of a folder durable.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(LoadError::Io { path: path.to_owned(), source }),
+        Err(source) => Err(LoadError::Io {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -89,7 +99,11 @@ pub(crate) fn read<T, E: std::fmt::Display>(
     for candidate in [path.to_owned(), backup_of(path)] {
         match read_if_there(&candidate)? {
             None => {}
-            Some(bytes) if bytes.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) => {
+            Some(bytes)
+                if bytes
+                    .iter()
+                    .all(|byte| byte.is_ascii_whitespace() || *byte == 0) =>
+            {
                 problem.get_or_insert_with(|| "it is empty".to_owned());
             }
             Some(bytes) => match parse(&bytes) {
@@ -107,7 +121,10 @@ pub(crate) fn read<T, E: std::fmt::Display>(
     }
     match problem {
         None => Ok(None),
-        Some(problem) => Err(LoadError::Corrupt { path: path.to_owned(), problem }),
+        Some(problem) => Err(LoadError::Corrupt {
+            path: path.to_owned(),
+            problem,
+        }),
     }
 }
 
@@ -117,7 +134,11 @@ mod tests {
 
     fn text(bytes: &[u8]) -> Result<String, String> {
         let text = String::from_utf8(bytes.to_vec()).map_err(|error| error.to_string())?;
-        if text.ends_with('!') { Ok(text) } else { Err("cut short".to_owned()) }
+        if text.ends_with('!') {
+            Ok(text)
+        } else {
+            Err("cut short".to_owned())
+        }
     }
 
     #[test]

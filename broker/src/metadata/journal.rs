@@ -2,7 +2,10 @@
 //!
 //! A line cut short by a crash was never answered, so a broken last line is dropped. Lines whose
 //! version is not above the table file's are already in it.
-#![expect(clippy::disallowed_methods, reason = "layer 3 owns the broker's config folder")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "layer 3 owns the broker's config folder"
+)]
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -44,7 +47,10 @@ impl Journal {
         let mut name = table.as_os_str().to_owned();
         name.push(".journal");
         let path = PathBuf::from(name);
-        let fail = |source| LoadError::Io { path: path.clone(), source };
+        let fail = |source| LoadError::Io {
+            path: path.clone(),
+            source,
+        };
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -63,24 +69,43 @@ impl Journal {
             tracing::warn!(file = %path.display(), dropped = text.len() as u64 - whole,
                 "journal ends in a broken line that was never answered");
         }
-        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(fail)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(fail)?;
         file.set_len(whole).map_err(fail)?;
         files::sync_folder(&path).map_err(fail)?;
-        Ok((Self { path, file, bytes: whole }, entries))
+        Ok((
+            Self {
+                path,
+                file,
+                bytes: whole,
+            },
+            entries,
+        ))
     }
 
     /// Appends one change and waits for the disk.
     pub(super) fn append<V: Serialize>(&mut self, entry: &Entry<V>) -> Result<(), PersistError> {
-        let outcome = serde_json::to_vec(entry).map_err(io::Error::other).and_then(|mut line| {
-            line.push(b'\n');
-            self.file.write_all(&line).and_then(|()| self.file.sync_data()).inspect_err(|_| {
-                // A half line must not stand before the next one.
-                let _ = self.file.set_len(self.bytes);
-            })?;
-            self.bytes += line.len() as u64;
-            Ok(())
-        });
-        outcome.map_err(|source| PersistError { path: self.path.clone(), source })
+        let outcome = serde_json::to_vec(entry)
+            .map_err(io::Error::other)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.file
+                    .write_all(&line)
+                    .and_then(|()| self.file.sync_data())
+                    .inspect_err(|_| {
+                        // A half line must not stand before the next one.
+                        let _ = self.file.set_len(self.bytes);
+                    })?;
+                self.bytes += line.len() as u64;
+                Ok(())
+            });
+        outcome.map_err(|source| PersistError {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// Whether there is anything since the last [`Journal::clear`].
@@ -90,9 +115,10 @@ impl Journal {
 
     /// Drops all lines; call once the table itself is written.
     pub(super) fn clear(&mut self) -> Result<(), PersistError> {
-        self.file
-            .set_len(0)
-            .map_err(|source| PersistError { path: self.path.clone(), source })?;
+        self.file.set_len(0).map_err(|source| PersistError {
+            path: self.path.clone(),
+            source,
+        })?;
         self.bytes = 0;
         Ok(())
     }

@@ -12,11 +12,11 @@ mod system_topics;
 mod table;
 mod topics;
 
-pub(crate) use files::{read as read_json, replace as write_json};
 pub use files::{LoadError, PersistError};
+pub(crate) use files::{read as read_json, replace as write_json};
 pub use offsets::{OffsetTable, Pending};
 pub use request_modes::RequestModes;
-pub(crate) use system_topics::{PERM_INHERIT, PERM_READ, PERM_WRITE};
 pub use system_topics::system_topics;
+pub(crate) use system_topics::{PERM_INHERIT, PERM_READ, PERM_WRITE};
 pub use table::{ConfigTable, Kind};
 pub use topics::{TopicProblem, check_attributes, check_settings};

@@ -57,11 +57,23 @@ impl OffsetTable {
     pub fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join("consumerOffset.json");
         let file = files::read(&path, ConsumerOffsets::from_json)?.unwrap_or_default();
-        let mut state = State { version: file.data_version, ..State::default() };
-        fill(&mut state, file.offset_table, |progress, offset| progress.committed = Some(offset));
-        fill(&mut state, file.pull_offset_table, |progress, offset| progress.pulled = Some(offset));
-        fill(&mut state, file.reset_offset_table, |progress, offset| progress.reset = Some(offset));
-        Ok(Self { path, state: Mutex::new(state) })
+        let mut state = State {
+            version: file.data_version,
+            ..State::default()
+        };
+        fill(&mut state, file.offset_table, |progress, offset| {
+            progress.committed = Some(offset)
+        });
+        fill(&mut state, file.pull_offset_table, |progress, offset| {
+            progress.pulled = Some(offset)
+        });
+        fill(&mut state, file.reset_offset_table, |progress, offset| {
+            progress.reset = Some(offset)
+        });
+        Ok(Self {
+            path,
+            state: Mutex::new(state),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -79,7 +91,12 @@ impl OffsetTable {
     /// Where a group last pulled.
     #[must_use]
     pub fn pulled(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
-        self.lock().topics.get(topic)?.get(group)?.get(&queue)?.pulled
+        self.lock()
+            .topics
+            .get(topic)?
+            .get(group)?
+            .get(&queue)?
+            .pulled
     }
 
     /// Commits `offset`, unless a reset is pending.
@@ -112,7 +129,11 @@ impl OffsetTable {
     #[must_use]
     pub fn take_reset(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
         let mut state = self.lock();
-        let progress = state.topics.get_mut(topic)?.get_mut(group)?.get_mut(&queue)?;
+        let progress = state
+            .topics
+            .get_mut(topic)?
+            .get_mut(group)?
+            .get_mut(&queue)?;
         let offset = progress.reset.take()?;
         progress.committed = Some(offset);
         state.step();
@@ -124,7 +145,11 @@ impl OffsetTable {
     pub fn of_group(&self, topic: &str, group: &str) -> BTreeMap<i32, i64> {
         let state = self.lock();
         let queues = state.topics.get(topic).and_then(|groups| groups.get(group));
-        queues.into_iter().flatten().filter_map(|(id, p)| Some((*id, p.reset.or(p.committed)?))).collect()
+        queues
+            .into_iter()
+            .flatten()
+            .filter_map(|(id, p)| Some((*id, p.reset.or(p.committed)?)))
+            .collect()
     }
 
     /// Topics in which a group has progress.
@@ -145,7 +170,11 @@ impl OffsetTable {
     #[must_use]
     pub fn groups_of(&self, topic: &str) -> Vec<String> {
         let state = self.lock();
-        let groups = state.topics.get(topic).into_iter().flat_map(FxHashMap::keys);
+        let groups = state
+            .topics
+            .get(topic)
+            .into_iter()
+            .flat_map(FxHashMap::keys);
         groups.map(ToString::to_string).collect()
     }
 
@@ -181,7 +210,10 @@ impl OffsetTable {
     #[must_use]
     pub fn snapshot(&self) -> ConsumerOffsets {
         let state = self.lock();
-        let mut out = ConsumerOffsets { data_version: state.version, ..ConsumerOffsets::default() };
+        let mut out = ConsumerOffsets {
+            data_version: state.version,
+            ..ConsumerOffsets::default()
+        };
         for (topic, groups) in &state.topics {
             for (group, queues) in groups {
                 let key = format!("{topic}@{group}");
@@ -211,7 +243,8 @@ impl OffsetTable {
         }
         let mut file = self.snapshot();
         file.pull_offset_table.clear();
-        files::replace(&self.path, &file.to_json_pretty()).inspect_err(|_| self.lock().changed = true)
+        files::replace(&self.path, &file.to_json_pretty())
+            .inspect_err(|_| self.lock().changed = true)
     }
 }
 
@@ -224,7 +257,11 @@ impl State {
         if !groups.contains_key(group) {
             groups.insert(group.into(), Queues::new());
         }
-        groups.get_mut(group).expect("inserted above").entry(queue).or_default()
+        groups
+            .get_mut(group)
+            .expect("inserted above")
+            .entry(queue)
+            .or_default()
     }
 
     fn step(&mut self) {
@@ -242,7 +279,9 @@ fn fill(
     set: impl Fn(&mut Progress, i64),
 ) {
     for (key, queues) in table {
-        let Some((topic, group)) = key.split_once('@') else { continue };
+        let Some((topic, group)) = key.split_once('@') else {
+            continue;
+        };
         for (queue, offset) in queues {
             set(state.progress(topic, group, queue), offset);
         }

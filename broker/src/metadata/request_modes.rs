@@ -21,14 +21,21 @@ impl RequestModes {
     pub fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join("messageRequestMode.json");
         let table = files::read(&path, MessageRequestModes::from_json)?.unwrap_or_default();
-        Ok(Self { path, table: Mutex::new(table) })
+        Ok(Self {
+            path,
+            table: Mutex::new(table),
+        })
     }
 
     /// The mode set for a topic and group.
     #[must_use]
     pub fn get(&self, topic: &str, group: &str) -> Option<SetMessageRequestMode> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.message_request_mode_map.get(topic)?.get(group).cloned()
+        table
+            .message_request_mode_map
+            .get(topic)?
+            .get(group)
+            .cloned()
     }
 
     /// Sets a mode; waits for the disk.
@@ -47,6 +54,9 @@ impl RequestModes {
     /// The whole table.
     #[must_use]
     pub fn snapshot(&self) -> MessageRequestModes {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

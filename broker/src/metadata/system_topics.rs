@@ -22,9 +22,7 @@ const REVIVE_QUEUES: i32 = 8;
 pub fn system_topics(settings: &Settings) -> Vec<TopicConfig> {
     let cluster = &settings.broker_cluster_name;
     let broker = &settings.broker_name;
-    let inherit = |usable: bool| {
-        PERM_INHERIT | if usable { PERM_READ | PERM_WRITE } else { 0 }
-    };
+    let inherit = |usable: bool| PERM_INHERIT | if usable { PERM_READ | PERM_WRITE } else { 0 };
     let plain = PERM_READ | PERM_WRITE;
     let mut topics = vec![
         topic(system::SELF_TEST_TOPIC, 1, plain),
@@ -33,9 +31,21 @@ pub fn system_topics(settings: &Settings) -> Vec<TopicConfig> {
         topic(broker, 1, inherit(settings.broker_topic_enable)),
         topic(system::OFFSET_MOVED_TOPIC, 1, plain),
         topic(system::SCHEDULE_TOPIC, SCHEDULE_QUEUES, plain),
-        topic(&format!("{cluster}{}", system::REPLY_TOPIC_SUFFIX), 1, plain),
-        topic(&format!("{}{cluster}", system::REVIVE_TOPIC_PREFIX), REVIVE_QUEUES, plain),
-        topic(&format!("{}{broker}", system::SYNC_MEMBER_TOPIC_PREFIX), 1, PERM_INHERIT),
+        topic(
+            &format!("{cluster}{}", system::REPLY_TOPIC_SUFFIX),
+            1,
+            plain,
+        ),
+        topic(
+            &format!("{}{cluster}", system::REVIVE_TOPIC_PREFIX),
+            REVIVE_QUEUES,
+            plain,
+        ),
+        topic(
+            &format!("{}{broker}", system::SYNC_MEMBER_TOPIC_PREFIX),
+            1,
+            PERM_INHERIT,
+        ),
         topic(system::TRANS_HALF_TOPIC, 1, plain),
         topic(system::TRANS_OP_HALF_TOPIC, 1, plain),
         topic(system::TIMER_TOPIC, 1, plain),

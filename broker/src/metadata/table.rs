@@ -9,7 +9,8 @@ use std::{
 
 use rmq_protocol::{
     body::{
-        DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfig, TopicConfigFile,
+        DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfig,
+        TopicConfigFile,
     },
     json::JsonError,
 };
@@ -44,11 +45,21 @@ impl Kind for TopicConfig {
     }
     fn parse(text: &[u8]) -> Result<(DataVersion, Vec<Self>), JsonError> {
         let file = TopicConfigFile::from_json(text)?;
-        Ok((file.data_version, file.topic_config_table.into_values().collect()))
+        Ok((
+            file.data_version,
+            file.topic_config_table.into_values().collect(),
+        ))
     }
     fn render(data_version: DataVersion, values: &[Arc<Self>]) -> Vec<u8> {
-        let table = values.iter().map(|v| (v.topic_name.clone(), Self::clone(v))).collect();
-        TopicConfigFile { data_version, topic_config_table: table }.to_json_pretty()
+        let table = values
+            .iter()
+            .map(|v| (v.topic_name.clone(), Self::clone(v)))
+            .collect();
+        TopicConfigFile {
+            data_version,
+            topic_config_table: table,
+        }
+        .to_json_pretty()
     }
 }
 
@@ -60,10 +71,16 @@ impl Kind for SubscriptionGroupConfig {
     }
     fn parse(text: &[u8]) -> Result<(DataVersion, Vec<Self>), JsonError> {
         let file = SubscriptionGroupWrapper::from_json(text)?;
-        Ok((file.data_version, file.subscription_group_table.into_values().collect()))
+        Ok((
+            file.data_version,
+            file.subscription_group_table.into_values().collect(),
+        ))
     }
     fn render(data_version: DataVersion, values: &[Arc<Self>]) -> Vec<u8> {
-        let table = values.iter().map(|v| (v.group_name.clone(), Self::clone(v))).collect();
+        let table = values
+            .iter()
+            .map(|v| (v.group_name.clone(), Self::clone(v)))
+            .collect();
         SubscriptionGroupWrapper {
             data_version,
             forbidden_table: BTreeMap::new(),
@@ -94,7 +111,10 @@ impl<K: Kind> ConfigTable<K> {
         let path = folder.join(K::FILE);
         let (version, values) = files::read(&path, K::parse)?.unwrap_or_default();
         let (journal, entries) = Journal::open::<K::Value>(&path)?;
-        let mut state = State { map: FxHashMap::default(), version };
+        let mut state = State {
+            map: FxHashMap::default(),
+            version,
+        };
         for value in values {
             state.map.insert(K::name(&value).into(), Arc::new(value));
         }
@@ -103,7 +123,12 @@ impl<K: Kind> ConfigTable<K> {
                 apply::<K>(&mut state, entry);
             }
         }
-        Ok(Self { path, state: RwLock::new(state), journal: Mutex::new(journal), kind: PhantomData })
+        Ok(Self {
+            path,
+            state: RwLock::new(state),
+            journal: Mutex::new(journal),
+            kind: PhantomData,
+        })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State<K::Value>> {
@@ -165,19 +190,29 @@ impl<K: Kind> ConfigTable<K> {
         let changed: Vec<K::Value> = {
             let state = self.read();
             let is_new = |value: &K::Value| {
-                state.map.get(K::name(value)).is_none_or(|old| **old != *value)
+                state
+                    .map
+                    .get(K::name(value))
+                    .is_none_or(|old| **old != *value)
             };
             values.into_iter().filter(is_new).collect()
         };
         if changed.is_empty() {
             return Ok(Vec::new());
         }
-        let entry = Entry { version: self.next_version(now), put: changed, remove: Vec::new() };
+        let entry = Entry {
+            version: self.next_version(now),
+            put: changed,
+            remove: Vec::new(),
+        };
         journal.append(&entry)?;
         let names: Vec<String> = entry.put.iter().map(|v| K::name(v).to_owned()).collect();
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         apply::<K>(&mut state, entry);
-        Ok(names.iter().filter_map(|name| state.map.get(name.as_str()).cloned()).collect())
+        Ok(names
+            .iter()
+            .filter_map(|name| state.map.get(name.as_str()).cloned())
+            .collect())
     }
 
     /// Takes `name` out; waits for the disk. `false`: it was not there.
@@ -192,7 +227,10 @@ impl<K: Kind> ConfigTable<K> {
             remove: vec![name.to_owned()],
         };
         journal.append(&entry)?;
-        apply::<K>(&mut self.state.write().unwrap_or_else(PoisonError::into_inner), entry);
+        apply::<K>(
+            &mut self.state.write().unwrap_or_else(PoisonError::into_inner),
+            entry,
+        );
         Ok(true)
     }
 
@@ -234,7 +272,9 @@ mod tests {
     fn a_change_is_there_after_a_crash_without_a_whole_write() {
         let folder = tempfile::tempdir().unwrap();
         let table = Topics::open(folder.path()).unwrap();
-        table.put(vec![TopicConfig::named("a"), TopicConfig::named("b")], NOW).unwrap();
+        table
+            .put(vec![TopicConfig::named("a"), TopicConfig::named("b")], NOW)
+            .unwrap();
         table.remove("a", NOW).unwrap();
         let version = table.version();
         drop(table);
@@ -258,9 +298,15 @@ mod tests {
     fn settings_that_did_not_change_leave_the_version_alone() {
         let folder = tempfile::tempdir().unwrap();
         let table = Topics::open(folder.path()).unwrap();
-        assert_eq!(table.put(vec![TopicConfig::named("a")], NOW).unwrap().len(), 1);
+        assert_eq!(
+            table.put(vec![TopicConfig::named("a")], NOW).unwrap().len(),
+            1
+        );
         let version = table.version();
-        assert_eq!(table.put(vec![TopicConfig::named("a")], NOW).unwrap().len(), 0);
+        assert_eq!(
+            table.put(vec![TopicConfig::named("a")], NOW).unwrap().len(),
+            0
+        );
         assert_eq!(table.version(), version);
     }
 

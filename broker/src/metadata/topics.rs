@@ -51,13 +51,18 @@ pub fn check_settings(topic: &TopicConfig) -> Result<(), TopicProblem> {
     if !matches!(topic.perm & !1, 2 | 4 | 6) || !(0..8).contains(&topic.perm) {
         return Err(TopicProblem::Perm(topic.perm));
     }
-    for (which, count) in
-        [("readQueueNums", topic.read_queue_nums), ("writeQueueNums", topic.write_queue_nums)]
-    {
+    for (which, count) in [
+        ("readQueueNums", topic.read_queue_nums),
+        ("writeQueueNums", topic.write_queue_nums),
+    ] {
         if u32::try_from(count).is_ok_and(|count| count <= limits::QUEUES_MAX) {
             continue;
         }
-        return Err(TopicProblem::Queues { which, count, max: limits::QUEUES_MAX });
+        return Err(TopicProblem::Queues {
+            which,
+            count,
+            max: limits::QUEUES_MAX,
+        });
     }
     Ok(())
 }
@@ -69,7 +74,11 @@ struct Rule {
 }
 
 const RULES: [Rule; 4] = [
-    Rule { key: "queue.type", changeable: false, allowed: |v| matches!(v, "SimpleCQ" | "BatchCQ") },
+    Rule {
+        key: "queue.type",
+        changeable: false,
+        allowed: |v| matches!(v, "SimpleCQ" | "BatchCQ"),
+    },
     Rule {
         key: "cleanup.policy",
         changeable: false,
@@ -79,7 +88,10 @@ const RULES: [Rule; 4] = [
         key: "message.type",
         changeable: true,
         allowed: |v| {
-            matches!(v, "UNSPECIFIED" | "NORMAL" | "FIFO" | "DELAY" | "TRANSACTION" | "MIXED")
+            matches!(
+                v,
+                "UNSPECIFIED" | "NORMAL" | "FIFO" | "DELAY" | "TRANSACTION" | "MIXED"
+            )
         },
     },
     Rule {
@@ -96,11 +108,16 @@ pub fn check_attributes(
 ) -> Result<BTreeMap<String, String>, TopicProblem> {
     let mut next = current.cloned().unwrap_or_default();
     let mut seen: Vec<&str> = Vec::new();
-    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+    for item in text
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+    {
         let (key, value) = match (item.strip_prefix('+'), item.strip_prefix('-')) {
             (Some(pair), _) => {
-                let (key, value) =
-                    pair.split_once('=').ok_or_else(|| TopicProblem::Syntax(item.to_owned()))?;
+                let (key, value) = pair
+                    .split_once('=')
+                    .ok_or_else(|| TopicProblem::Syntax(item.to_owned()))?;
                 (key, Some(value))
             }
             (None, Some(key)) => (key, None),
@@ -129,7 +146,8 @@ pub fn check_attributes(
                 });
             }
             None => {
-                next.remove(key).ok_or_else(|| TopicProblem::Missing(key.to_owned()))?;
+                next.remove(key)
+                    .ok_or_else(|| TopicProblem::Missing(key.to_owned()))?;
             }
         }
     }
@@ -141,20 +159,35 @@ mod tests {
     use super::*;
 
     fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
     }
 
     #[test]
     fn permissions_and_queue_counts_out_of_range_are_refused() {
         for perm in [0, 1, 8, -1] {
-            let topic = TopicConfig { perm, ..TopicConfig::named("t") };
+            let topic = TopicConfig {
+                perm,
+                ..TopicConfig::named("t")
+            };
             assert_eq!(check_settings(&topic), Err(TopicProblem::Perm(perm)));
         }
         for perm in [2, 4, 6, 7] {
-            assert!(check_settings(&TopicConfig { perm, ..TopicConfig::named("t") }).is_ok());
+            assert!(
+                check_settings(&TopicConfig {
+                    perm,
+                    ..TopicConfig::named("t")
+                })
+                .is_ok()
+            );
         }
         for count in [-1, 100_000] {
-            let topic = TopicConfig { read_queue_nums: count, ..TopicConfig::named("t") };
+            let topic = TopicConfig {
+                read_queue_nums: count,
+                ..TopicConfig::named("t")
+            };
             assert!(check_settings(&topic).is_err());
         }
     }
@@ -168,9 +201,15 @@ mod tests {
     #[test]
     fn bad_attribute_lists_are_refused() {
         let current = map(&[]);
-        for text in ["+message.type=BAD", "-message.type", "+a=1", "message.type=FIFO", "+x",
-            "+message.type=FIFO,-message.type", "+queue.type=BatchCQ"]
-        {
+        for text in [
+            "+message.type=BAD",
+            "-message.type",
+            "+a=1",
+            "message.type=FIFO",
+            "+x",
+            "+message.type=FIFO,-message.type",
+            "+queue.type=BatchCQ",
+        ] {
             assert!(check_attributes(text, Some(&current)).is_err(), "{text}");
         }
         assert!(check_attributes("+queue.type=BatchCQ", None).is_ok());

@@ -96,30 +96,42 @@ pub struct Consumers<C> {
 
 impl<C> Default for Consumers<C> {
     fn default() -> Self {
-        Self { groups: HashMap::new() }
+        Self {
+            groups: HashMap::new(),
+        }
     }
 }
 
 impl<C: Clone> Consumers<C> {
     /// Takes a heartbeat of one group.
     pub fn heartbeat(&mut self, group: &str, beat: Heartbeat<'_, C>) -> GroupChange {
-        let entry = self.groups.entry(group.to_owned()).or_insert_with(|| Group {
-            consume_type: beat.consume_type,
-            model: beat.model,
-            from_where: beat.from_where,
-            members: BTreeMap::new(),
-            subscriptions: HashMap::new(),
-        });
+        let entry = self
+            .groups
+            .entry(group.to_owned())
+            .or_insert_with(|| Group {
+                consume_type: beat.consume_type,
+                model: beat.model,
+                from_where: beat.from_where,
+                members: BTreeMap::new(),
+                subscriptions: HashMap::new(),
+            });
         entry.consume_type = beat.consume_type;
         entry.model = beat.model;
         entry.from_where = beat.from_where;
         let now = beat.member.seen;
         let old = entry.members.insert(beat.connection, beat.member);
-        let client = entry.members.get(&beat.connection).map(|member| member.client_id.as_str());
+        let client = entry
+            .members
+            .get(&beat.connection)
+            .map(|member| member.client_id.as_str());
         let members = old.is_none_or(|old| Some(old.client_id.as_str()) != client);
-        let subscriptions =
-            beat.subscriptions.is_some_and(|list| subscribe(&mut entry.subscriptions, list, now));
-        GroupChange { members, subscriptions }
+        let subscriptions = beat
+            .subscriptions
+            .is_some_and(|list| subscribe(&mut entry.subscriptions, list, now));
+        GroupChange {
+            members,
+            subscriptions,
+        }
     }
 
     /// Takes a connection out of every group; gives the groups it was in.
@@ -136,7 +148,9 @@ impl<C: Clone> Consumers<C> {
 
     /// Takes a connection out of one group; whether it was in.
     pub fn leave(&mut self, group: &str, connection: u64) -> bool {
-        let Some(entry) = self.groups.get_mut(group) else { return false };
+        let Some(entry) = self.groups.get_mut(group) else {
+            return false;
+        };
         let was_in = entry.members.remove(&connection).is_some();
         if entry.members.is_empty() {
             self.groups.remove(group);
@@ -155,8 +169,12 @@ impl<C: Clone> Consumers<C> {
         let mut changed = Vec::new();
         self.groups.retain(|name, group| {
             let before = group.members.len();
-            group.members.retain(|_, member| now.since(member.seen) <= member_millis);
-            group.subscriptions.retain(|_, sub| now.since(sub.seen) <= subscription_millis);
+            group
+                .members
+                .retain(|_, member| now.since(member.seen) <= member_millis);
+            group
+                .subscriptions
+                .retain(|_, sub| now.since(sub.seen) <= subscription_millis);
             if group.members.len() < before {
                 changed.push(name.clone());
             }
@@ -202,14 +220,23 @@ impl<C: Clone> Consumers<C> {
     /// How to reach each member of a group.
     #[must_use]
     pub fn channels(&self, group: &str) -> Vec<C> {
-        let members = self.groups.get(group).into_iter().flat_map(|group| group.members.values());
+        let members = self
+            .groups
+            .get(group)
+            .into_iter()
+            .flat_map(|group| group.members.values());
         members.map(|member| member.channel.clone()).collect()
     }
 
     /// The member with a client id.
     #[must_use]
     pub fn member(&self, group: &str, client_id: &str) -> Option<Member<C>> {
-        self.groups.get(group)?.members.values().find(|m| m.client_id == client_id).cloned()
+        self.groups
+            .get(group)?
+            .members
+            .values()
+            .find(|m| m.client_id == client_id)
+            .cloned()
     }
 
     /// A snapshot of one group.
@@ -270,7 +297,13 @@ fn subscribe(
             }
             None => {
                 changed = true;
-                table.insert(data.topic.clone(), Subscription { data: data.clone(), seen: now });
+                table.insert(
+                    data.topic.clone(),
+                    Subscription {
+                        data: data.clone(),
+                        seen: now,
+                    },
+                );
             }
         }
     }
@@ -322,7 +355,13 @@ mod tests {
         let mut table = Consumers::default();
         let subs = [sub("t", 1)];
         let change = table.heartbeat("g", beat(1, 0, Some(&subs)));
-        assert_eq!(change, GroupChange { members: true, subscriptions: true });
+        assert_eq!(
+            change,
+            GroupChange {
+                members: true,
+                subscriptions: true
+            }
+        );
         assert!(!table.heartbeat("g", beat(1, 1, Some(&subs))).any());
         assert!(table.heartbeat("g", beat(2, 1, Some(&subs))).members);
         assert_eq!(table.client_ids("g"), ["c1", "c2"]);
@@ -351,7 +390,10 @@ mod tests {
         let mut table = Consumers::default();
         table.heartbeat("g", beat(1, 0, Some(&[sub("t", 5)])));
         table.heartbeat("g", beat(1, 0, Some(&[sub("t", 4)])));
-        assert_eq!(table.subscription("g", "t").unwrap().unwrap().sub_version, 5);
+        assert_eq!(
+            table.subscription("g", "t").unwrap().unwrap().sub_version,
+            5
+        );
     }
 
     #[test]

@@ -39,7 +39,10 @@ impl QueueLocks {
                 holder.client_id != client_id && now.since(holder.since) <= LOCK_MILLIS
             });
             if !taken {
-                let holder = Holder { client_id: client_id.to_owned(), since: now };
+                let holder = Holder {
+                    client_id: client_id.to_owned(),
+                    since: now,
+                };
                 held.insert(queue.clone(), holder);
                 won.push(queue);
             }
@@ -54,9 +57,14 @@ impl QueueLocks {
         client_id: &str,
         queues: impl IntoIterator<Item = QueueKey>,
     ) {
-        let Some(held) = self.groups.get_mut(group) else { return };
+        let Some(held) = self.groups.get_mut(group) else {
+            return;
+        };
         for queue in queues {
-            if held.get(&queue).is_some_and(|holder| holder.client_id == client_id) {
+            if held
+                .get(&queue)
+                .is_some_and(|holder| holder.client_id == client_id)
+            {
                 held.remove(&queue);
             }
         }
@@ -69,7 +77,8 @@ impl QueueLocks {
     #[must_use]
     pub fn is_held(&self, now: Timestamp, group: &str) -> bool {
         let held = self.groups.get(group).into_iter().flat_map(HashMap::values);
-        held.into_iter().any(|holder| now.since(holder.since) <= LOCK_MILLIS)
+        held.into_iter()
+            .any(|holder| now.since(holder.since) <= LOCK_MILLIS)
     }
 
     /// Drops expired locks, so that groups that are gone cost nothing.
@@ -97,7 +106,10 @@ mod tests {
     fn a_held_queue_is_refused_to_others_until_it_is_given_up() {
         let mut locks = QueueLocks::default();
         assert_eq!(locks.lock(at(0), "g", "c1", queues(&[0, 1])).len(), 2);
-        assert_eq!(locks.lock(at(1), "g", "c2", queues(&[0, 1, 2])), queues(&[2]));
+        assert_eq!(
+            locks.lock(at(1), "g", "c2", queues(&[0, 1, 2])),
+            queues(&[2])
+        );
         locks.unlock("g", "c2", queues(&[0]));
         assert!(locks.lock(at(1), "g", "c2", queues(&[0])).is_empty());
         locks.unlock("g", "c1", queues(&[0]));
@@ -117,7 +129,11 @@ mod tests {
         let mut locks = QueueLocks::default();
         for millis in (0..180_000).step_by(20_000) {
             assert_eq!(locks.lock(at(millis), "g", "c1", queues(&[0])).len(), 1);
-            assert!(locks.lock(at(millis + 1), "g", "c2", queues(&[0])).is_empty());
+            assert!(
+                locks
+                    .lock(at(millis + 1), "g", "c2", queues(&[0]))
+                    .is_empty()
+            );
         }
         assert!(locks.is_held(at(200_000), "g"));
         locks.expire(at(300_000));

@@ -28,14 +28,19 @@ pub struct Producers<C> {
 
 impl<C> Default for Producers<C> {
     fn default() -> Self {
-        Self { groups: HashMap::new() }
+        Self {
+            groups: HashMap::new(),
+        }
     }
 }
 
 impl<C: Clone> Producers<C> {
     /// Takes a heartbeat of one group.
     pub fn heartbeat(&mut self, group: &str, connection: u64, producer: Producer<C>) {
-        self.groups.entry(group.to_owned()).or_default().insert(connection, producer);
+        self.groups
+            .entry(group.to_owned())
+            .or_default()
+            .insert(connection, producer);
     }
 
     /// Takes a connection out of every group.
@@ -67,19 +72,24 @@ impl<C: Clone> Producers<C> {
     /// The members of a group; `None`: nobody is online.
     #[must_use]
     pub fn members(&self, group: &str) -> Option<Vec<Producer<C>>> {
-        self.groups.get(group).map(|members| members.values().cloned().collect())
+        self.groups
+            .get(group)
+            .map(|members| members.values().cloned().collect())
     }
 
     /// The producer with a client id, in whatever group.
     #[must_use]
     pub fn by_client_id(&self, client_id: &str) -> Option<Producer<C>> {
         let mut all = self.groups.values().flat_map(BTreeMap::values);
-        all.find(|producer| producer.client_id == client_id).cloned()
+        all.find(|producer| producer.client_id == client_id)
+            .cloned()
     }
 
     /// Every group with its members.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Vec<&Producer<C>>)> {
-        self.groups.iter().map(|(name, members)| (name.as_str(), members.values().collect()))
+        self.groups
+            .iter()
+            .map(|(name, members)| (name.as_str(), members.values().collect()))
     }
 
     /// Number of producers in all groups.

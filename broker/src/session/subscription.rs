@@ -29,7 +29,11 @@ impl TagFilter {
             .filter(|tag| !tag.is_empty())
             .map(|tag| (i64::from(java_hash(tag)), tag.into()))
             .collect();
-        if tags.is_empty() { Err(TagExpressionError) } else { Ok(Self::Tags(tags)) }
+        if tags.is_empty() {
+            Err(TagExpressionError)
+        } else {
+            Ok(Self::Tags(tags))
+        }
     }
 
     /// First check, by the hash in the queue.

@@ -111,4 +111,13 @@ mod tests {
         }
         assert_eq!(parse_addresses(" ; ,"), Err(AddressError::Empty));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_read_once_reads_the_same_again(text in "[a-c:;,\\[\\]0-9. ]{0,24}") {
+            if let Ok(addresses) = parse_addresses(&text) {
+                proptest::prop_assert_eq!(parse_addresses(&addresses.join(";")), Ok(addresses));
+            }
+        }
+    }
 }

@@ -318,4 +318,22 @@ mod tests {
             Err(RecordError::Crc { .. })
         ));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn damaged_bytes_never_panic(at in 0usize..200, byte: u8, body: Vec<u8>, flag: i32) {
+            let mut bytes = record(&body, flag).to_vec();
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            let _ = Message::decode_all(&bytes.into(), 1000);
+        }
+
+        #[test]
+        fn a_body_is_kept_or_inflated_whatever_its_flag_says(body: Vec<u8>, flag: i32) {
+            let message = decode(&record(&body, flag));
+            let kept = !matches!(message.form, BodyForm::Inflated);
+            proptest::prop_assert!(!kept || message.body == body);
+        }
+    }
 }

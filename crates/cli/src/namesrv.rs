@@ -120,13 +120,12 @@ impl Running for Server {
 
 impl HealthSource for Shared {
     fn live(&self) -> Result<(), String> {
-        // The figures need the route table's lock: a stuck table does not answer.
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .map(NameServer::metrics);
-        Ok(())
+        // Also takes the route table's lock: a stuck table does not answer. A server that is being
+        // stopped is at work.
+        match self.ask(|server| (server.metrics(), server.is_live())) {
+            Ok((_, false)) => Err("the housekeeping thread has ended".to_owned()),
+            Ok((_, true)) | Err(_) => Ok(()),
+        }
     }
 
     fn ready(&self) -> Result<(), String> {

@@ -10,8 +10,9 @@ pub fn java_hash(text: &str) -> i32 {
             .bytes()
             .fold(0i32, |h, b| h.wrapping_mul(31).wrapping_add(i32::from(b)));
     }
-    text.encode_utf16()
-        .fold(0i32, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)))
+    text.encode_utf16().fold(0i32, |h, unit| {
+        h.wrapping_mul(31).wrapping_add(i32::from(unit))
+    })
 }
 
 /// Clears the sign bit, as `UtilAll.crc32` does with the CRC-32 of a message body.

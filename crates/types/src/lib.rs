@@ -13,8 +13,6 @@ pub mod system;
 mod time;
 
 pub use hash::{crc32_masked, java_hash};
-pub use ids::{
-    BrokerId, CommitLogOffset, MASTER_ID, QueueId, QueueOffset,
-};
+pub use ids::{BrokerId, CommitLogOffset, MASTER_ID, QueueId, QueueOffset};
 pub use names::{BrokerName, ClusterName, GroupName, NameError, TopicName, is_name_byte};
 pub use time::{Clock, SystemClock, Timestamp};

@@ -150,7 +150,11 @@ impl TopicName {
     pub fn check_for_client(text: &str) -> Result<(), NameError> {
         let own = text.starts_with(crate::system::RETRY_PREFIX)
             || text.starts_with(crate::system::DLQ_PREFIX);
-        let max = if own { limits::TOPIC_BYTES_HARD_MAX } else { limits::TOPIC_BYTES_MAX };
+        let max = if own {
+            limits::TOPIC_BYTES_HARD_MAX
+        } else {
+            limits::TOPIC_BYTES_MAX
+        };
         check(text, "topic", max, is_name_byte)
     }
 }
@@ -161,7 +165,9 @@ mod tests {
 
     #[test]
     fn path_like_topics_are_refused() {
-        for text in ["../../x", "a/b", "..", ".", "a\\b", "%2e%2e/x", "a b", "a.b", "主题", "a\0"] {
+        for text in [
+            "../../x", "a/b", "..", ".", "a\\b", "%2e%2e/x", "a b", "a.b", "主题", "a\0",
+        ] {
             assert!(TopicName::parse(text).is_err(), "{text}");
         }
     }
@@ -181,7 +187,10 @@ mod tests {
 
     #[test]
     fn blank_and_empty_names_say_which_kind_is_missing() {
-        assert_eq!(GroupName::parse(" "), Err(NameError::Blank { kind: "group" }));
+        assert_eq!(
+            GroupName::parse(" "),
+            Err(NameError::Blank { kind: "group" })
+        );
     }
 
     #[test]

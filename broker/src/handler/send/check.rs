@@ -31,13 +31,19 @@ pub(super) fn decode<'a>(call: &Call<'a>) -> Result<SendMessageV2<'a>, Failure> 
 pub(super) fn check_name(topic: &str) -> Result<(), Failure> {
     TopicName::check_for_client(topic)?;
     if system::is_send_denied(topic) {
-        return Err(Failure::no_permission(format!("Sending message to topic[{topic}] is forbidden.")));
+        return Err(Failure::no_permission(format!(
+            "Sending message to topic[{topic}] is forbidden."
+        )));
     }
     Ok(())
 }
 
 /// Finds or makes the topic of a send. Not on an io thread.
-pub(crate) fn topic_for_send(core: &Core, settings: &Settings, call: &Call<'_>) -> Result<(), Failure> {
+pub(crate) fn topic_for_send(
+    core: &Core,
+    settings: &Settings,
+    call: &Call<'_>,
+) -> Result<(), Failure> {
     let header = decode(call)?;
     let topic = header.topic.as_ref();
     check_name(topic)?;
@@ -53,10 +59,15 @@ pub(crate) fn topic_for_send(core: &Core, settings: &Settings, call: &Call<'_>) 
     }
     let template = core.topics.get(&header.default_topic).filter(|found| {
         found.perm & PERM_INHERIT != 0
-            && (header.default_topic != system::AUTO_CREATE_TOPIC || settings.auto_create_topic_enable)
+            && (header.default_topic != system::AUTO_CREATE_TOPIC
+                || settings.auto_create_topic_enable)
     });
-    let Some(template) = template else { return Err(Failure::no_topic(topic)) };
-    let queues = header.default_topic_queue_nums.clamp(0, template.write_queue_nums);
+    let Some(template) = template else {
+        return Err(Failure::no_topic(topic));
+    };
+    let queues = header
+        .default_topic_queue_nums
+        .clamp(0, template.write_queue_nums);
     let made = TopicConfig {
         read_queue_nums: queues,
         write_queue_nums: queues,

@@ -36,7 +36,9 @@ pub(crate) use prepare::{Group, Prepared, Refusal};
 pub(crate) const fn is_send(code: i32) -> bool {
     matches!(
         code,
-        request_code::SEND_MESSAGE | request_code::SEND_MESSAGE_V2 | request_code::SEND_BATCH_MESSAGE
+        request_code::SEND_MESSAGE
+            | request_code::SEND_MESSAGE_V2
+            | request_code::SEND_BATCH_MESSAGE
     )
 }
 
@@ -56,7 +58,12 @@ pub struct SendReply {
 }
 
 /// Serves consecutive sends of one connection.
-pub(crate) fn serve(core: &Arc<Core>, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
+pub(crate) fn serve(
+    core: &Arc<Core>,
+    conn: &Arc<Connection>,
+    requests: &[Request<'_>],
+    out: &mut Outbox,
+) {
     let settings = core.settings.get();
     let now = core.now();
     if let Some(failure) = refusal(core, &settings, now) {
@@ -67,7 +74,11 @@ pub(crate) fn serve(core: &Arc<Core>, conn: &Arc<Connection>, requests: &[Reques
     }
     let mut group = Group::new(core, &settings, now);
     for request in requests {
-        let call = Call { conn, header: &request.header, body: request.body };
+        let call = Call {
+            conn,
+            header: &request.header,
+            body: request.body,
+        };
         match group.add(&call) {
             Ok(()) => {}
             Err(Refusal::NeedsWork) => defer(core, &call, out),
@@ -85,7 +96,11 @@ pub(crate) fn serve(core: &Arc<Core>, conn: &Arc<Connection>, requests: &[Reques
 
 /// Runs one send on a worker, where its topic may be made.
 fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
-    let owned = (Arc::clone(core), Arc::clone(call.conn), call.header.clone().into_owned());
+    let owned = (
+        Arc::clone(core),
+        Arc::clone(call.conn),
+        call.header.clone().into_owned(),
+    );
     let body = bytes::Bytes::copy_from_slice(call.body);
     let queue_max = core.settings.get().admin_queue_capacity.get() as usize;
     let outcome = core.workers.run(queue_max, move || {
@@ -104,14 +119,15 @@ fn serve_off_thread(core: &Arc<Core>, conn: &Arc<Connection>, header: &Header<'_
     let call = Call { conn, header, body };
     let mut out = BytesMut::new();
     let mut group = Group::new(core, &settings, core.now());
-    let failure = match topic_for_send(core, &settings, &call).and_then(|()| match group.add(&call) {
-        Ok(()) => Ok(()),
-        Err(Refusal::Failure(failure)) => Err(failure),
-        Err(Refusal::NeedsWork) => Err(Failure::system("the topic was deleted meanwhile")),
-    }) {
-        Ok(()) => None,
-        Err(failure) => Some(failure),
-    };
+    let failure =
+        match topic_for_send(core, &settings, &call).and_then(|()| match group.add(&call) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Failure(failure)) => Err(failure),
+            Err(Refusal::NeedsWork) => Err(Failure::system("the topic was deleted meanwhile")),
+        }) {
+            Ok(()) => None,
+            Err(failure) => Some(failure),
+        };
     if let Some(failure) = failure {
         core.stats.put_failures.add(1, 1);
         if !header.is_oneway() {
@@ -135,7 +151,9 @@ fn refusal(core: &Core, settings: &Settings, now: Timestamp) -> Option<Failure> 
         ));
     }
     if now.millis() < settings.start_accept_send_request_time_stamp.get() {
-        return Some(Failure::system("broker unable to service, until the configured time"));
+        return Some(Failure::system(
+            "broker unable to service, until the configured time",
+        ));
     }
     if settings.flush_disk_type == FlushDiskType::Sync
         && core.parked.len() >= settings.parked_sends_max.get() as usize
@@ -181,7 +199,12 @@ fn finish(
         } else if results.len() == 1 {
             write_single(core, settings, prepared, first, out);
         } else {
-            write_reply(settings, &reply(core, prepared, first, results), response_code::SUCCESS, out);
+            write_reply(
+                settings,
+                &reply(core, prepared, first, results),
+                response_code::SUCCESS,
+                out,
+            );
         }
     }
     late
@@ -206,7 +229,12 @@ fn park(
 ) {
     let Some((end, replies)) = late else { return };
     let deadline = core.now().plus_millis(settings.sync_flush_timeout.get());
-    core.parked.park(ParkedGroup { end, deadline, conn: Arc::clone(conn), replies });
+    core.parked.park(ParkedGroup {
+        end,
+        deadline,
+        conn: Arc::clone(conn),
+        replies,
+    });
     // The flush may have passed before the group was parked.
     let durable = core.store.durable_offset();
     if durable >= end {
@@ -216,10 +244,15 @@ fn park(
 
 fn count(core: &Core, prepared: &Prepared<'_>, results: &[Result<Appended, AppendError>]) {
     let messages = results.len() as u64;
-    let bytes: u64 = results.iter().flatten().map(|appended| u64::from(appended.bytes)).sum();
+    let bytes: u64 = results
+        .iter()
+        .flatten()
+        .map(|appended| u64::from(appended.bytes))
+        .sum();
     core.stats.puts.add(messages, 1);
     core.stats.put_bytes.add(bytes, messages);
-    core.stats.add(Stat::TopicPutNums, &prepared.topic, messages);
+    core.stats
+        .add(Stat::TopicPutNums, &prepared.topic, messages);
     core.stats.add(Stat::TopicPutSize, &prepared.topic, bytes);
 }
 
@@ -246,7 +279,10 @@ fn reply(
 }
 
 pub(crate) fn offset_id(core: &Core, offset: CommitLogOffset) -> OffsetId {
-    OffsetId { host: core.identity.address, offset: offset.get() as i64 }
+    OffsetId {
+        host: core.identity.address,
+        offset: offset.get() as i64,
+    }
 }
 
 /// The hot answer: one message, nothing kept.

@@ -6,7 +6,11 @@ use std::{borrow::Cow, ops::Range};
 
 use rmq_protocol::{
     header::SendMessageV2,
-    message::{batch, properties::{self, names}, sys_flag},
+    message::{
+        batch,
+        properties::{self, names},
+        sys_flag,
+    },
     remoting::request_code,
 };
 use rmq_store::{Append, AppendError, Appended};
@@ -90,7 +94,12 @@ impl<'a> AppendedGroup<'a> {
         &self,
     ) -> impl Iterator<Item = (&Prepared<'a>, &[Result<Appended, AppendError>])> {
         self.prepared.iter().map(|prepared| {
-            (prepared, self.results.get(prepared.messages.clone()).unwrap_or_default())
+            (
+                prepared,
+                self.results
+                    .get(prepared.messages.clone())
+                    .unwrap_or_default(),
+            )
         })
     }
 }
@@ -98,7 +107,14 @@ impl<'a> AppendedGroup<'a> {
 impl<'a> Group<'a> {
     pub(crate) fn new(core: &'a Core, settings: &'a Settings, now: Timestamp) -> Self {
         let (prepared, messages, texts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { core, settings, now, prepared, messages, texts }
+        Self {
+            core,
+            settings,
+            now,
+            prepared,
+            messages,
+            texts,
+        }
     }
 
     /// Checks a send and takes it in; a refused one leaves nothing behind.
@@ -162,8 +178,14 @@ impl<'a> Group<'a> {
             properties::copy_without(&text, &[names::DELAY], &mut plain);
             text = Cow::Owned(plain);
         }
-        let unique_key =
-            self.add_message(&header, call, target.clone(), call.body, (text, header.flag), reconsume)?;
+        let unique_key = self.add_message(
+            &header,
+            call,
+            target.clone(),
+            call.body,
+            (text, header.flag),
+            reconsume,
+        )?;
         let wait = !scan::scan(self.texts.get(unique_key.text).unwrap_or_default()).no_wait;
         self.prepared.push(Prepared {
             opaque: call.header.opaque,
@@ -211,7 +233,10 @@ impl<'a> Group<'a> {
         }
         let max = self.settings.max_message_size.get() as usize;
         if call.body.len() > max {
-            return Err(illegal(format!("the batch of {} bytes is larger than {max}", call.body.len())));
+            return Err(illegal(format!(
+                "the batch of {} bytes is larger than {max}",
+                call.body.len()
+            )));
         }
         let start = self.messages.len();
         let mut keys = String::new();
@@ -223,7 +248,9 @@ impl<'a> Group<'a> {
             }
             let found = scan::scan(item.properties);
             if found.delay.is_some() || found.timer || found.transaction {
-                return Err(illegal("a batch can not hold delayed or transaction messages"));
+                return Err(illegal(
+                    "a batch can not hold delayed or transaction messages",
+                ));
             }
             wait &= !found.no_wait;
             let text = (Cow::Borrowed(item.properties), item.flag);
@@ -260,15 +287,22 @@ impl<'a> Group<'a> {
     ) -> Result<Added<'a>, Refusal> {
         let max = self.settings.max_message_size.get() as usize;
         if body.len() > max {
-            return Err(illegal(format!("the message body size {} is over max value {max}", body.len())));
+            return Err(illegal(format!(
+                "the message body size {} is over max value {max}",
+                body.len()
+            )));
         }
         let found = scan::scan(&text);
         if found.transaction || sys_flag::transaction(header.sys_flag) != 0 {
-            return Err(Failure::no_permission("transaction messages are not supported yet").into());
+            return Err(
+                Failure::no_permission("transaction messages are not supported yet").into(),
+            );
         }
         let level = delay_level(&found)?;
         if level == 0 && found.timer {
-            return Err(Failure::system("timer messages are not enabled, use a delay level").into());
+            return Err(
+                Failure::system("timer messages are not enabled, use a delay level").into(),
+            );
         }
         let start = self.texts.len();
         let key = self.write_text(&text, &found);
@@ -308,13 +342,20 @@ impl<'a> Group<'a> {
         if found.internal || (found.timer && found.delay.is_some()) {
             let mut dropped = scan::INTERNAL.to_vec();
             if found.delay.is_some() {
-                dropped.extend([names::TIMER_DELIVER_MS, names::TIMER_DELAY_SEC, names::TIMER_DELAY_MS]);
+                dropped.extend([
+                    names::TIMER_DELIVER_MS,
+                    names::TIMER_DELAY_SEC,
+                    names::TIMER_DELAY_MS,
+                ]);
             }
             properties::copy_without(text, &dropped, &mut self.texts);
         } else {
             self.texts.extend_from_slice(text);
             // Texts of a group stand back to back: close the last entry here.
-            if text.last().is_some_and(|last| *last != properties::ENTRY_SEPARATOR) {
+            if text
+                .last()
+                .is_some_and(|last| *last != properties::ENTRY_SEPARATOR)
+            {
                 self.texts.push(properties::ENTRY_SEPARATOR);
             }
         }
@@ -354,7 +395,10 @@ impl<'a> Group<'a> {
                 .collect();
             core.store.append(&appends, &mut results);
         }
-        AppendedGroup { prepared: self.prepared, results }
+        AppendedGroup {
+            prepared: self.prepared,
+            results,
+        }
     }
 }
 
@@ -372,8 +416,12 @@ fn properties_of<'a>(header: &SendMessageV2<'a>) -> Cow<'a, [u8]> {
 }
 
 fn delay_level(found: &scan::Scan<'_>) -> Result<i32, Refusal> {
-    let Some(text) = found.delay else { return Ok(0) };
-    let level: Option<i32> = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
+    let Some(text) = found.delay else {
+        return Ok(0);
+    };
+    let level: Option<i32> = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     match level {
         Some(level) => Ok(level.max(0)),
         None => Err(illegal("the delay level is no number")),
@@ -381,11 +429,17 @@ fn delay_level(found: &scan::Scan<'_>) -> Result<i32, Refusal> {
 }
 
 fn illegal(remark: impl Into<String>) -> Refusal {
-    Refusal::Failure(Failure::new(rmq_protocol::remoting::response_code::MESSAGE_ILLEGAL, remark))
+    Refusal::Failure(Failure::new(
+        rmq_protocol::remoting::response_code::MESSAGE_ILLEGAL,
+        remark,
+    ))
 }
 
 /// A queue for a send that does not name one: spread, without a random source.
 fn any_queue(now: Timestamp, position: usize, queues: i32) -> u32 {
     let queues = u32::try_from(queues).unwrap_or(1).max(1);
-    (now.millis() as u32).wrapping_mul(0x9E37_79B1).wrapping_add(position as u32) % queues
+    (now.millis() as u32)
+        .wrapping_mul(0x9E37_79B1)
+        .wrapping_add(position as u32)
+        % queues
 }

@@ -39,7 +39,9 @@ pub(super) struct Scan<'a> {
 pub(super) fn scan(text: &[u8]) -> Scan<'_> {
     let mut found = Scan::default();
     for (name, value) in properties::iter(text) {
-        let Ok(name) = std::str::from_utf8(name) else { continue };
+        let Ok(name) = std::str::from_utf8(name) else {
+            continue;
+        };
         match name {
             names::TAGS => {
                 let tags = std::str::from_utf8(value).unwrap_or_default();
@@ -49,7 +51,9 @@ pub(super) fn scan(text: &[u8]) -> Scan<'_> {
             names::WAIT => found.no_wait = value.eq_ignore_ascii_case(b"false"),
             names::DELAY => found.delay = Some(value),
             names::TRAN_MSG => found.transaction = value.eq_ignore_ascii_case(b"true"),
-            names::TIMER_DELAY_SEC | names::TIMER_DELAY_MS | names::TIMER_DELIVER_MS
+            names::TIMER_DELAY_SEC
+            | names::TIMER_DELAY_MS
+            | names::TIMER_DELIVER_MS
             | names::TIMER_DEL_UNIQKEY => found.timer = true,
             _ if INTERNAL.contains(&name) => found.internal = true,
             _ => {}
@@ -74,13 +78,22 @@ mod tests {
     #[test]
     fn forged_internal_properties_are_noticed() {
         for name in INTERNAL {
-            assert!(scan(format!("{name}\x01x\x02").as_bytes()).internal, "{name}");
+            assert!(
+                scan(format!("{name}\x01x\x02").as_bytes()).internal,
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn hostile_property_texts_are_read_without_harm() {
-        for text in [&b"\x01\x02"[..], b"\xFF\x01\xFE\x02", b"k", b"k\x01", b"\x02\x02\x02"] {
+        for text in [
+            &b"\x01\x02"[..],
+            b"\xFF\x01\xFE\x02",
+            b"k",
+            b"k\x01",
+            b"\x02\x02\x02",
+        ] {
             assert!(scan(text).unique_key.is_none());
         }
     }

@@ -96,6 +96,12 @@ impl NameServer {
         self.housekeeper.is_alive() && !self.core.waits_for_brokers()
     }
 
+    /// Whether the process does its work: registrations are taken up.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.housekeeper.is_alive()
+    }
+
     /// Figures of this moment.
     #[must_use]
     pub fn metrics(&self) -> Metrics {

@@ -80,6 +80,18 @@ fn a_port_that_is_none_is_named_with_its_key() {
 }
 
 #[test]
+fn a_number_that_cannot_be_honoured_is_refused_with_its_key() {
+    for setting in [
+        "serverSelectorThreads=65",
+        "serverConnectionsMax=0",
+        "brokerPermission=8",
+    ] {
+        let key = setting.split('=').next().unwrap();
+        assert!(configured("broker", setting).contains(key), "{setting}");
+    }
+}
+
+#[test]
 fn a_misspelt_key_is_refused_with_its_line_and_the_right_spelling() {
     let text = configured("broker", "brokerName=a\nbrokerIp1=127.0.0.1\n");
     assert!(

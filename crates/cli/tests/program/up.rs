@@ -260,3 +260,20 @@ fn a_killed_name_server_comes_back_at_its_address() {
     assert!(runtime().block_on(admin(&report).cluster_info()).is_ok());
     assert_eq!(cluster.terminate().code(), Some(0));
 }
+
+#[test]
+fn a_frozen_broker_is_shown_as_not_ready_until_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = up(&dir);
+    let report = cluster.json();
+    let frozen = pid(&report, "/brokers/0/pid");
+    signal(frozen, Signal::STOP);
+    cluster.said("broker-0-0 is not ready");
+    signal(frozen, Signal::CONT);
+    assert!(
+        cluster
+            .said("broker-0-0 is ready")
+            .contains(&format!("pid {frozen}, restarts: 0"))
+    );
+    assert_eq!(cluster.terminate().code(), Some(0));
+}

@@ -116,7 +116,10 @@ pub(super) fn required<'a, T: Field<'a>>(
     value: Option<T>,
     default: Option<T>,
 ) -> Result<T, FieldError> {
-    value.or(default).or_else(T::absent).ok_or(FieldError::Missing(field))
+    value
+        .or(default)
+        .or_else(T::absent)
+        .ok_or(FieldError::Missing(field))
 }
 
 /// Declares header structs: `name: Type = "wire name"`, optionally `or default`.

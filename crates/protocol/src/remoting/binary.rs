@@ -13,7 +13,9 @@ use bytes::{BufMut, BytesMut};
 
 use super::{ExtFields, Header, HeaderError, Language, Serializer, header::Parts};
 
-const POP_CODES: [i32; 8] = [200_050, 200_051, 200_052, 200_053, 200_054, 200_055, 200_056, 200_151];
+const POP_CODES: [i32; 8] = [
+    200_050, 200_051, 200_052, 200_053, 200_054, 200_055, 200_056, 200_151,
+];
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Header<'_>, HeaderError> {
     let mut rest = bytes;
@@ -59,7 +61,9 @@ fn take<'a, const N: usize>(
     rest: &mut &'a [u8],
     part: &'static str,
 ) -> Result<&'a [u8; N], HeaderError> {
-    let (head, tail) = rest.split_first_chunk::<N>().ok_or(HeaderError::Truncated { part })?;
+    let (head, tail) = rest
+        .split_first_chunk::<N>()
+        .ok_or(HeaderError::Truncated { part })?;
     *rest = tail;
     Ok(head)
 }
@@ -71,7 +75,9 @@ fn take_bytes<'a>(
 ) -> Result<&'a [u8], HeaderError> {
     let count =
         usize::try_from(length).map_err(|_| HeaderError::NegativeLength { part, length })?;
-    let (head, tail) = rest.split_at_checked(count).ok_or(HeaderError::Truncated { part })?;
+    let (head, tail) = rest
+        .split_at_checked(count)
+        .ok_or(HeaderError::Truncated { part })?;
     *rest = tail;
     Ok(head)
 }
@@ -105,8 +111,11 @@ pub(super) fn encode(parts: &Parts<'_>, out: &mut BytesMut) {
     let remark = parts.remark.unwrap_or_default();
     out.put_i32(remark.len() as i32);
     out.put_slice(remark.as_bytes());
-    let ext_bytes: usize =
-        parts.ext.iter().map(|(key, value)| 2 + key.len() + 4 + value.len()).sum();
+    let ext_bytes: usize = parts
+        .ext
+        .iter()
+        .map(|(key, value)| 2 + key.len() + 4 + value.len())
+        .sum();
     out.put_i32(ext_bytes as i32);
     for (key, value) in parts.ext.iter() {
         out.put_i16(key.len() as i16);

@@ -22,18 +22,25 @@ impl<'a> ExtFields<'a> {
     /// The value of `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
+        self.0
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_ref())
     }
 
     /// Whether `name` has the value `true` in any letter case (`Boolean.parseBoolean`).
     #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        self.get(name)
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
     /// All pairs in wire order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
+        self.0
+            .iter()
+            .map(|(key, value)| (key.as_ref(), value.as_ref()))
     }
 
     /// Adds a pair.

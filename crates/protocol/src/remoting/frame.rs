@@ -91,7 +91,9 @@ pub enum Split<'a> {
 /// Reads the first frame of `buf`. Both length words are checked as soon as they are there.
 pub fn split_frame(buf: &[u8], frame_bytes_max: usize) -> Result<Split<'_>, FrameError> {
     let Some((length_word, rest)) = buf.split_first_chunk::<4>() else {
-        return Ok(Split::Incomplete { needed: FRAME_PREFIX_BYTES });
+        return Ok(Split::Incomplete {
+            needed: FRAME_PREFIX_BYTES,
+        });
     };
     let length = i32::from_be_bytes(*length_word);
     if (0..4).contains(&length) {
@@ -100,10 +102,15 @@ pub fn split_frame(buf: &[u8], frame_bytes_max: usize) -> Result<Split<'_>, Fram
     let unsigned = u32::from_be_bytes(*length_word);
     let length = unsigned as usize;
     if length > frame_bytes_max {
-        return Err(FrameError::TooLong { length: unsigned, max: frame_bytes_max });
+        return Err(FrameError::TooLong {
+            length: unsigned,
+            max: frame_bytes_max,
+        });
     }
     let Some((mark, _)) = rest.split_first_chunk::<4>() else {
-        return Ok(Split::Incomplete { needed: FRAME_PREFIX_BYTES });
+        return Ok(Split::Incomplete {
+            needed: FRAME_PREFIX_BYTES,
+        });
     };
     let serializer = match mark[0] {
         0 => Serializer::Json,
@@ -112,11 +119,21 @@ pub fn split_frame(buf: &[u8], frame_bytes_max: usize) -> Result<Split<'_>, Fram
     };
     let header_length = u32::from_be_bytes([0, mark[1], mark[2], mark[3]]) as usize;
     if header_length > length - 4 || header_length > HEADER_BYTES_MAX {
-        return Err(FrameError::HeaderTooLong { header: header_length, frame: length });
+        return Err(FrameError::HeaderTooLong {
+            header: header_length,
+            frame: length,
+        });
     }
     let Some(payload) = rest.get(4..length) else {
         return Ok(Split::Incomplete { needed: 4 + length });
     };
     let (header, body) = payload.split_at(header_length);
-    Ok(Split::Frame { frame: RawFrame { serializer, header, body }, consumed: 4 + length })
+    Ok(Split::Frame {
+        frame: RawFrame {
+            serializer,
+            header,
+            body,
+        },
+        consumed: 4 + length,
+    })
 }

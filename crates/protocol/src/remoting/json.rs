@@ -31,18 +31,27 @@ pub(super) fn decode(text: &str) -> Result<Header<'_>, HeaderError> {
         "flag" => scan.int().map(|value| header.flag = value),
         "opaque" => scan.int().map(|value| header.opaque = value),
         "version" => scan.int().map(|value| header.version = value),
-        "language" => scan.scalar().map(|value| header.language = language(value.as_deref())),
+        "language" => scan
+            .scalar()
+            .map(|value| header.language = language(value.as_deref())),
         "remark" => scan.scalar().map(|value| header.remark = value),
         "extFields" => scan.ext_fields().map(|value| header.ext = value),
         _ => scan.scalar().map(drop),
     })?;
     scan.skip_space();
-    if scan.at == text.len() { Ok(header) } else { Err(scan.error("text behind the object")) }
+    if scan.at == text.len() {
+        Ok(header)
+    } else {
+        Err(scan.error("text behind the object"))
+    }
 }
 
 fn language(text: Option<&str>) -> Language {
-    let Some(text) = text else { return Language::Other };
-    text.parse().map_or_else(|_| Language::from_name(text), Language::from_code)
+    let Some(text) = text else {
+        return Language::Other;
+    };
+    text.parse()
+        .map_or_else(|_| Language::from_name(text), Language::from_code)
 }
 
 struct Scanner<'a> {
@@ -52,7 +61,10 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     fn error(&self, problem: &'static str) -> HeaderError {
-        HeaderError::Json { problem, at: self.at }
+        HeaderError::Json {
+            problem,
+            at: self.at,
+        }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -121,7 +133,10 @@ impl<'a> Scanner<'a> {
     fn int(&mut self) -> Result<i32, HeaderError> {
         let start = self.at;
         let value = self.scalar()?.unwrap_or(Cow::Borrowed("0"));
-        value.parse().map_err(|_| HeaderError::Json { problem: "no 32-bit number", at: start })
+        value.parse().map_err(|_| HeaderError::Json {
+            problem: "no 32-bit number",
+            at: start,
+        })
     }
 
     /// A text, number or boolean as text; null as `None`; an object or array as its own text.
@@ -131,12 +146,18 @@ impl<'a> Scanner<'a> {
             Some(b'{' | b'[') => self.nested().map(Some),
             Some(b'-' | b'+' | b'0'..=b'9' | b't' | b'f' | b'n') => {
                 let start = self.at;
-                while matches!(self.peek(), Some(b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E'))
-                {
+                while matches!(
+                    self.peek(),
+                    Some(b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E')
+                ) {
                     self.at += 1;
                 }
                 let word = &self.text[start..self.at];
-                Ok(if word == "null" { None } else { Some(Cow::Borrowed(word)) })
+                Ok(if word == "null" {
+                    None
+                } else {
+                    Some(Cow::Borrowed(word))
+                })
             }
             _ => Err(self.error("no value")),
         }
@@ -209,7 +230,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn escape(&mut self, out: &mut String) -> Result<(), HeaderError> {
-        let byte = self.peek().ok_or_else(|| self.error("no escaped character"))?;
+        let byte = self
+            .peek()
+            .ok_or_else(|| self.error("no escaped character"))?;
         self.at += 1;
         let plain = match byte {
             b'"' | b'\\' | b'/' | b'\'' => char::from(byte),

@@ -275,18 +275,18 @@ pub const AUTH_GET_ACL: i32 = 3009;
 /// Request `AUTH_LIST_ACL`.
 pub const AUTH_LIST_ACL: i32 = 3010;
 /// Request `POP_MESSAGE`.
-pub const POP_MESSAGE: i32 = 200050;
+pub const POP_MESSAGE: i32 = 200_050;
 /// Request `ACK_MESSAGE`.
-pub const ACK_MESSAGE: i32 = 200051;
+pub const ACK_MESSAGE: i32 = 200_051;
 /// Request `PEEK_MESSAGE`.
-pub const PEEK_MESSAGE: i32 = 200052;
+pub const PEEK_MESSAGE: i32 = 200_052;
 /// Request `CHANGE_MESSAGE_INVISIBLETIME`.
-pub const CHANGE_MESSAGE_INVISIBLETIME: i32 = 200053;
+pub const CHANGE_MESSAGE_INVISIBLETIME: i32 = 200_053;
 /// Request `NOTIFICATION`.
-pub const NOTIFICATION: i32 = 200054;
+pub const NOTIFICATION: i32 = 200_054;
 /// Request `POLLING_INFO`.
-pub const POLLING_INFO: i32 = 200055;
+pub const POLLING_INFO: i32 = 200_055;
 /// Request `POP_ROLLBACK`.
-pub const POP_ROLLBACK: i32 = 200056;
+pub const POP_ROLLBACK: i32 = 200_056;
 /// Request `BATCH_ACK_MESSAGE`.
-pub const BATCH_ACK_MESSAGE: i32 = 200151;
+pub const BATCH_ACK_MESSAGE: i32 = 200_151;

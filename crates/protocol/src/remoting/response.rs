@@ -20,11 +20,20 @@ impl<'a> ResponseWriter<'a> {
         out.put_u64(0);
         out.put_slice(b"{\"code\":");
         push_number(out, i64::from(code));
-        Self { out, start, has_fields: false, opaque }
+        Self {
+            out,
+            start,
+            has_fields: false,
+            opaque,
+        }
     }
 
     fn key(&mut self, name: &'static str) {
-        let open: &[u8] = if self.has_fields { b",\"" } else { b",\"extFields\":{\"" };
+        let open: &[u8] = if self.has_fields {
+            b",\""
+        } else {
+            b",\"extFields\":{\""
+        };
         self.has_fields = true;
         self.out.put_slice(open);
         self.out.put_slice(name.as_bytes());
@@ -49,7 +58,12 @@ impl<'a> ResponseWriter<'a> {
 
     /// Closes the header, appends the parts of the body and sets both length words.
     pub fn finish<'b>(self, remark: Option<&str>, body: impl IntoIterator<Item = &'b [u8]>) {
-        let Self { out, start, has_fields, opaque } = self;
+        let Self {
+            out,
+            start,
+            has_fields,
+            opaque,
+        } = self;
         if has_fields {
             out.put_u8(b'}');
         }

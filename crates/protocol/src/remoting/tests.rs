@@ -36,7 +36,9 @@ fn a_plain_response_is_written_as_java_writes_it() {
 fn the_response_writer_and_the_command_agree_on_every_byte() {
     let mut direct = BytesMut::new();
     let mut writer = ResponseWriter::new(&mut direct, 12, 19);
-    writer.text("msgId", "A\u{1}\"").number("queueOffset", i64::MIN);
+    writer
+        .text("msgId", "A\u{1}\"")
+        .number("queueOffset", i64::MIN);
     writer.finish(Some("FOUND"), [&b"ab"[..], b"c"]);
     let mut indirect = BytesMut::new();
     Command::response(12, 19)
@@ -69,14 +71,20 @@ fn a_header_longer_than_its_frame_is_refused_with_the_eighth_byte() {
     for header in [0x00FF_FFFFu32, 17] {
         let mut bytes = 20u32.to_be_bytes().to_vec();
         bytes.extend(header.to_be_bytes());
-        assert!(matches!(split_frame(&bytes, 1024), Err(FrameError::HeaderTooLong { .. })));
+        assert!(matches!(
+            split_frame(&bytes, 1024),
+            Err(FrameError::HeaderTooLong { .. })
+        ));
     }
 }
 
 #[test]
 fn an_unknown_serializer_is_refused() {
     let bytes = [0, 0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(split_frame(&bytes, 1024).unwrap_err(), FrameError::UnknownSerializer(2));
+    assert_eq!(
+        split_frame(&bytes, 1024).unwrap_err(),
+        FrameError::UnknownSerializer(2)
+    );
 }
 
 #[test]
@@ -94,7 +102,10 @@ fn headers_are_taken_with_space_any_order_unknown_keys_and_scalars() {
     .unwrap();
     assert_eq!((header.code, header.opaque, header.version), (105, -3, 401));
     assert_eq!(header.language, Language::Go);
-    assert_eq!(header.ext.iter().collect::<Vec<_>>(), [("n", "5"), ("b", "true"), ("t", "x")]);
+    assert_eq!(
+        header.ext.iter().collect::<Vec<_>>(),
+        [("n", "5"), ("b", "true"), ("t", "x")]
+    );
 }
 
 #[test]
@@ -103,7 +114,10 @@ fn languages_nobody_knows_are_other() {
         let text = format!(r#"{{"code":1,"language":{text}}}"#);
         assert_eq!(json(&text).unwrap().language, Language::Other);
     }
-    assert_eq!(json(r#"{"language":13}"#).unwrap().language, Language::NodeJs);
+    assert_eq!(
+        json(r#"{"language":13}"#).unwrap().language,
+        Language::NodeJs
+    );
 }
 
 #[test]
@@ -123,8 +137,20 @@ fn broken_json_is_an_error_at_a_byte() {
     let deep = format!("{{\"x\":{}", "[".repeat(100_000));
     let digits = format!("{{\"code\":{}}}", "9".repeat(100_000));
     for text in [
-        "{", "[]", "{}x", "{\"a\"}", "{\"a\":}", "{\"a\":\"\\x\"}", "{\"a\":\"", "{\"code\":1.5}",
-        "{\"code\":[]}", "{\"a\":\"\\u12\"}", "{,}", "{\"a\":1,}", &deep, &digits,
+        "{",
+        "[]",
+        "{}x",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"",
+        "{\"code\":1.5}",
+        "{\"code\":[]}",
+        "{\"a\":\"\\u12\"}",
+        "{,}",
+        "{\"a\":1,}",
+        &deep,
+        &digits,
     ] {
         assert!(json(text).is_err(), "{}", &text[..text.len().min(40)]);
     }
@@ -133,7 +159,9 @@ fn broken_json_is_an_error_at_a_byte() {
 #[test]
 fn binary_headers_with_bad_inner_lengths_are_refused() {
     let mut good = BytesMut::new();
-    Command::request(10).with_ext("k", "v").encode(Serializer::Binary, &mut good);
+    Command::request(10)
+        .with_ext("k", "v")
+        .encode(Serializer::Binary, &mut good);
     let good = split_one(&good).header.to_vec();
     let patch = |at: usize, bytes: &[u8]| {
         let mut copy = good.clone();
@@ -175,7 +203,14 @@ fn a_binary_header_that_cannot_hold_its_parts_is_written_as_json() {
 fn command() -> impl Strategy<Value = Command> {
     let pairs = proptest::collection::vec((".{1,12}", ".{0,40}"), 0..6);
     let body = proptest::collection::vec(any::<u8>(), 0..64);
-    (0i32..=32_000, any::<i32>(), any::<i32>(), proptest::option::of(".{1,20}"), pairs, body)
+    (
+        0i32..=32_000,
+        any::<i32>(),
+        any::<i32>(),
+        proptest::option::of(".{1,20}"),
+        pairs,
+        body,
+    )
         .prop_map(|(code, flag, opaque, remark, pairs, body)| {
             let mut command = Command::response(opaque, code).with_body(body);
             command.flag = flag;

@@ -59,7 +59,7 @@ impl Mailbox {
             state.bell = Some(cx.waker().clone());
             drop(state);
             list.drain(..).for_each(Waker::wake);
-            Poll::Pending
+            Poll::<()>::Pending
         })
         .await;
     }

@@ -4,14 +4,11 @@
 //! threads ends every task on them.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
-
-use crate::mailbox::Mailbox;
 
 /// Tasks that run between two looks at the sockets.
 const EVENT_INTERVAL: u32 = 128;
@@ -22,17 +19,10 @@ struct Worker {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where a connection can live: a thread's runtime, and how to wake it from elsewhere.
-#[derive(Clone, Debug)]
-pub(crate) struct Seat {
-    pub(crate) handle: Handle,
-    pub(crate) mailbox: Arc<Mailbox>,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct IoThreads {
-    seats: Vec<Seat>,
+    handles: Vec<Handle>,
     workers: Vec<Worker>,
     next: AtomicUsize,
 }
@@ -48,7 +38,7 @@ impl IoThreads {
             ));
         }
         let mut threads = Self {
-            seats: Vec::new(),
+            handles: Vec::new(),
             workers: Vec::new(),
             next: AtomicUsize::new(0),
         };
@@ -57,23 +47,13 @@ impl IoThreads {
                 .enable_all()
                 .event_interval(EVENT_INTERVAL)
                 .build()?;
-            let mailbox = Arc::new(Mailbox::default());
-            let handle = runtime.handle().clone();
-            threads.seats.push(Seat {
-                handle,
-                mailbox: Arc::clone(&mailbox),
-            });
+            threads.handles.push(runtime.handle().clone());
             let (stop, stopped) = oneshot::channel::<()>();
             let thread = thread::Builder::new()
                 .name(format!("{name}-{index}"))
                 .spawn(move || {
-                    runtime.block_on(async {
-                        tokio::select! {
-                            // Both a signal and a dropped sender mean the end.
-                            _ = stopped => {}
-                            () = mailbox.deliver() => {}
-                        }
-                    });
+                    // Both a signal and a dropped sender mean the end.
+                    let _ = runtime.block_on(stopped);
                 })?;
             threads.workers.push(Worker {
                 stop: Some(stop),
@@ -86,16 +66,16 @@ impl IoThreads {
     /// Number of threads.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.seats.len()
+        self.handles.len()
     }
 
-    /// All threads, starting with the one whose turn it is.
-    pub(crate) fn seats_in_turn(&self) -> Vec<Seat> {
+    /// All runtimes, starting with the one whose turn it is.
+    pub(crate) fn handles_in_turn(&self) -> Vec<Handle> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut seats = self.seats.clone();
-        let count = seats.len().max(1);
-        seats.rotate_left(first % count);
-        seats
+        let mut handles = self.handles.clone();
+        let count = handles.len().max(1);
+        handles.rotate_left(first % count);
+        handles
     }
 }
 

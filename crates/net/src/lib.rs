@@ -18,7 +18,6 @@ mod error;
 mod inbound;
 mod io;
 mod listener;
-mod mailbox;
 mod outbound;
 mod pending;
 mod quiet;

@@ -4,13 +4,12 @@
 //! exceed the bound; the sender that would pass it closes the connection instead. It does no IO.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use bytes::BytesMut;
 
 use crate::SendError;
-use crate::mailbox::Mailbox;
 
 /// Largest buffer kept by an idle connection.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
@@ -43,8 +42,6 @@ struct State {
 pub(crate) struct Outbound {
     state: Mutex<State>,
     bytes_max: usize,
-    /// Of the io thread the connection lives on; without one its task is woken directly.
-    mailbox: Option<Arc<Mailbox>>,
 }
 
 impl fmt::Debug for Outbound {
@@ -58,7 +55,7 @@ impl fmt::Debug for Outbound {
 }
 
 impl Outbound {
-    pub(crate) fn new(bytes_max: usize, mailbox: Option<Arc<Mailbox>>) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         let state = State {
             bytes: BytesMut::new(),
             taken: 0,
@@ -69,15 +66,6 @@ impl Outbound {
         Self {
             state: Mutex::new(state),
             bytes_max,
-            mailbox,
-        }
-    }
-
-    fn wake(&self, waker: Option<Waker>) {
-        match (waker, &self.mailbox) {
-            (Some(waker), Some(mailbox)) => mailbox.wake(waker),
-            (Some(waker), None) => waker.wake(),
-            (None, _) => {}
         }
     }
 
@@ -103,7 +91,9 @@ impl Outbound {
             None
         };
         drop(state);
-        self.wake(waker);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         if full {
             Err(SendError::Full {
                 bytes_max: self.bytes_max,
@@ -122,7 +112,9 @@ impl Outbound {
         state.phase = phase;
         let waker = state.waker.take();
         drop(state);
-        self.wake(waker);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -185,7 +177,7 @@ mod tests {
 
     #[test]
     fn many_sends_wake_a_sleeping_task_once() {
-        let outbound = Outbound::new(1024, None);
+        let outbound = Outbound::new(1024);
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(Arc::clone(&wakes));
         let mut unsent = BytesMut::new();
@@ -200,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_task_blocked_on_its_socket_is_woken_by_close_but_not_by_sends() {
-        let outbound = Outbound::new(1024, None);
+        let outbound = Outbound::new(1024);
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(Arc::clone(&wakes));
         let mut unsent = BytesMut::from(&b"rest"[..]);
@@ -213,7 +205,7 @@ mod tests {
 
     #[test]
     fn bytes_taken_but_not_written_count_against_the_bound() {
-        let outbound = Outbound::new(10, None);
+        let outbound = Outbound::new(10);
         let waker = Waker::noop();
         let mut unsent = BytesMut::new();
         push(&outbound, b"12345678").unwrap();
@@ -229,7 +221,7 @@ mod tests {
 
     #[test]
     fn phases_never_go_back() {
-        let outbound = Outbound::new(10, None);
+        let outbound = Outbound::new(10);
         outbound.advance(Phase::Draining);
         outbound.advance(Phase::Paused);
         assert_eq!(outbound.phase(), Phase::Draining);

@@ -199,7 +199,7 @@ impl Client {
         stream.set_nodelay(true)?;
         watch_for_silence(&stream)?;
         let endpoint = &self.shared.endpoint;
-        let conn = endpoint.enter(peer, local);
+        let conn = endpoint.enter(peer, local, None);
         let driver = Driver::new(stream, Arc::clone(&conn), Arc::clone(endpoint));
         let mut tasks = lock(&self.shared.tasks);
         while tasks.try_join_next().is_some() {}

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmq_protocol::remoting::Serializer;
 
+use crate::mailbox::Mailbox;
 use crate::outbound::{Outbound, Phase};
 use crate::pending::Pending;
 use crate::quiet::QuietLog;
@@ -74,12 +75,17 @@ impl Endpoint {
     }
 
     /// Enters a new connection.
-    pub(crate) fn enter(&self, peer: SocketAddr, local: SocketAddr) -> Arc<Connection> {
+    pub(crate) fn enter(
+        &self,
+        peer: SocketAddr,
+        local: SocketAddr,
+        mailbox: Option<Arc<Mailbox>>,
+    ) -> Arc<Connection> {
         let conn = Arc::new(Connection::new(
             peer,
             local,
             self.serializer,
-            Outbound::new(self.limits.outbound_bytes_max),
+            Outbound::new(self.limits.outbound_bytes_max, mailbox),
             Pending::new(self.limits.pending_max),
         ));
         conn.touch(self.tick());

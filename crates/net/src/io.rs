@@ -4,11 +4,14 @@
 //! threads ends every task on them.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+
+use crate::mailbox::Mailbox;
 
 /// Tasks that run between two looks at the sockets.
 const EVENT_INTERVAL: u32 = 128;
@@ -19,10 +22,17 @@ struct Worker {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Where a connection can live: a thread's runtime, and how to wake it from elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) handle: Handle,
+    pub(crate) mailbox: Arc<Mailbox>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct IoThreads {
-    handles: Vec<Handle>,
+    seats: Vec<Seat>,
     workers: Vec<Worker>,
     next: AtomicUsize,
 }
@@ -38,7 +48,7 @@ impl IoThreads {
             ));
         }
         let mut threads = Self {
-            handles: Vec::new(),
+            seats: Vec::new(),
             workers: Vec::new(),
             next: AtomicUsize::new(0),
         };
@@ -47,13 +57,23 @@ impl IoThreads {
                 .enable_all()
                 .event_interval(EVENT_INTERVAL)
                 .build()?;
-            threads.handles.push(runtime.handle().clone());
+            let mailbox = Arc::new(Mailbox::default());
+            let handle = runtime.handle().clone();
+            threads.seats.push(Seat {
+                handle,
+                mailbox: Arc::clone(&mailbox),
+            });
             let (stop, stopped) = oneshot::channel::<()>();
             let thread = thread::Builder::new()
                 .name(format!("{name}-{index}"))
                 .spawn(move || {
-                    // Both a signal and a dropped sender mean the end.
-                    let _ = runtime.block_on(stopped);
+                    runtime.block_on(async {
+                        tokio::select! {
+                            // Both a signal and a dropped sender mean the end.
+                            _ = stopped => {}
+                            () = mailbox.deliver() => {}
+                        }
+                    });
                 })?;
             threads.workers.push(Worker {
                 stop: Some(stop),
@@ -66,16 +86,16 @@ impl IoThreads {
     /// Number of threads.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.handles.len()
+        self.seats.len()
     }
 
-    /// All runtimes, starting with the one whose turn it is.
-    pub(crate) fn handles_in_turn(&self) -> Vec<Handle> {
+    /// All threads, starting with the one whose turn it is.
+    pub(crate) fn seats_in_turn(&self) -> Vec<Seat> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut handles = self.handles.clone();
-        let count = handles.len().max(1);
-        handles.rotate_left(first % count);
-        handles
+        let mut seats = self.seats.clone();
+        let count = seats.len().max(1);
+        seats.rotate_left(first % count);
+        seats
     }
 }
 

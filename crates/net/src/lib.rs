@@ -18,6 +18,7 @@ mod error;
 mod inbound;
 mod io;
 mod listener;
+mod mailbox;
 mod outbound;
 mod pending;
 mod quiet;

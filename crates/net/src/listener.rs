@@ -13,13 +13,13 @@ use rmq_protocol::remoting::Serializer;
 use rmq_types::limits::FRAME_BYTES_MAX;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::drive::Driver;
 use crate::endpoint::{Endpoint, Limits};
+use crate::io::Seat;
 use crate::outbound::Phase;
 use crate::{BindError, IoThreads, Service};
 
@@ -110,25 +110,25 @@ impl Listener {
             pending_max: PENDING_MAX,
         };
         let endpoint = Arc::new(Endpoint::new(limits, options.serializer, service));
-        let handles = io.handles_in_turn();
-        let Some(first) = handles.first().cloned() else {
+        let seats = io.seats_in_turn();
+        let Some(first) = seats.first().cloned() else {
             return Err(BindError::NoThreads { addr: wanted });
         };
         let listener = {
-            let _entered = first.enter();
+            let _entered = first.handle.enter();
             TcpListener::from_std(socket).map_err(failed)?
         };
         let (phase, phases) = watch::channel(Phase::Open);
         let acceptor = Acceptor {
             endpoint: Arc::clone(&endpoint),
             options,
-            handles,
+            seats,
             next: 0,
             tasks: JoinSet::new(),
             phases,
         };
         // This task is aborted on drop and awaited in `shutdown`.
-        let task = first.spawn(acceptor.run(listener));
+        let task = first.handle.spawn(acceptor.run(listener));
         Ok(Self {
             addr,
             endpoint,
@@ -188,7 +188,7 @@ fn listen(addr: SocketAddr) -> io::Result<StdListener> {
 struct Acceptor {
     endpoint: Arc<Endpoint>,
     options: ListenOptions,
-    handles: Vec<Handle>,
+    seats: Vec<Seat>,
     next: usize,
     tasks: JoinSet<()>,
     phases: watch::Receiver<Phase>,
@@ -247,18 +247,20 @@ impl Acceptor {
         let local = stream.local_addr()?;
         stream.set_nodelay(true)?;
         let stream = stream.into_std()?;
-        let Some(handle) = self.handles.get(self.next % self.handles.len().max(1)) else {
+        let Some(seat) = self.seats.get(self.next % self.seats.len().max(1)) else {
             return Ok(());
         };
         self.next = self.next.wrapping_add(1);
         let stream = {
-            let _entered = handle.enter();
+            let _entered = seat.handle.enter();
             TcpStream::from_std(stream)?
         };
-        let conn = self.endpoint.enter(peer, local);
+        let conn = self
+            .endpoint
+            .enter(peer, local, Some(Arc::clone(&seat.mailbox)));
         self.tasks.spawn_on(
             Driver::new(stream, conn, Arc::clone(&self.endpoint)),
-            handle,
+            &seat.handle,
         );
         Ok(())
     }

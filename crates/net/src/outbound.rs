@@ -4,12 +4,13 @@
 //! exceed the bound; the sender that would pass it closes the connection instead. It does no IO.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use bytes::BytesMut;
 
 use crate::SendError;
+use crate::mailbox::Mailbox;
 
 /// Largest buffer kept by an idle connection.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
@@ -42,6 +43,8 @@ struct State {
 pub(crate) struct Outbound {
     state: Mutex<State>,
     bytes_max: usize,
+    /// Of the io thread the connection lives on; without one its task is woken directly.
+    mailbox: Option<Arc<Mailbox>>,
 }
 
 impl fmt::Debug for Outbound {
@@ -55,7 +58,7 @@ impl fmt::Debug for Outbound {
 }
 
 impl Outbound {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize, mailbox: Option<Arc<Mailbox>>) -> Self {
         let state = State {
             bytes: BytesMut::new(),
             taken: 0,
@@ -66,6 +69,15 @@ impl Outbound {
         Self {
             state: Mutex::new(state),
             bytes_max,
+            mailbox,
+        }
+    }
+
+    fn wake(&self, waker: Option<Waker>) {
+        match (waker, &self.mailbox) {
+            (Some(waker), Some(mailbox)) => mailbox.wake(waker),
+            (Some(waker), None) => waker.wake(),
+            (None, _) => {}
         }
     }
 
@@ -91,9 +103,7 @@ impl Outbound {
             None
         };
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.wake(waker);
         if full {
             Err(SendError::Full {
                 bytes_max: self.bytes_max,
@@ -112,9 +122,7 @@ impl Outbound {
         state.phase = phase;
         let waker = state.waker.take();
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.wake(waker);
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -177,7 +185,7 @@ mod tests {
 
     #[test]
     fn many_sends_wake_a_sleeping_task_once() {
-        let outbound = Outbound::new(1024);
+        let outbound = Outbound::new(1024, None);
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(Arc::clone(&wakes));
         let mut unsent = BytesMut::new();
@@ -192,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_task_blocked_on_its_socket_is_woken_by_close_but_not_by_sends() {
-        let outbound = Outbound::new(1024);
+        let outbound = Outbound::new(1024, None);
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(Arc::clone(&wakes));
         let mut unsent = BytesMut::from(&b"rest"[..]);
@@ -205,7 +213,7 @@ mod tests {
 
     #[test]
     fn bytes_taken_but_not_written_count_against_the_bound() {
-        let outbound = Outbound::new(10);
+        let outbound = Outbound::new(10, None);
         let waker = Waker::noop();
         let mut unsent = BytesMut::new();
         push(&outbound, b"12345678").unwrap();
@@ -221,7 +229,7 @@ mod tests {
 
     #[test]
     fn phases_never_go_back() {
-        let outbound = Outbound::new(10);
+        let outbound = Outbound::new(10, None);
         outbound.advance(Phase::Draining);
         outbound.advance(Phase::Paused);
         assert_eq!(outbound.phase(), Phase::Draining);

@@ -230,6 +230,30 @@ fn replies_from_another_thread_arrive() {
 }
 
 #[test]
+fn replies_from_other_threads_reach_every_connection_however_they_interleave() {
+    let server = Server::start();
+    let mut peers: Vec<_> = (0..64).map(|_| server.peer()).collect();
+    for round in 0..20 {
+        for peer in &mut peers {
+            peer.send(&Command::request(KEEP));
+        }
+        let mut answered = 0;
+        until("all kept requests of the round are answered", || {
+            let halves = std::thread::scope(|scope| {
+                let other = scope.spawn(|| server.toy.answer_kept());
+                server.toy.answer_kept() + other.join().unwrap()
+            });
+            answered += halves;
+            answered == peers.len()
+        });
+        for peer in &mut peers {
+            let answer = peer.receive().unwrap();
+            assert_eq!(&answer.body[..], b"kept", "round {round}");
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_peer_is_told_to_the_service_once() {
     let server = Server::start();
     let mut peer = server.peer();

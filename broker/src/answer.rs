@@ -129,6 +129,7 @@ impl From<UpdateError> for Failure {
             UpdateError::Unknown { .. } | UpdateError::Value(_) | UpdateError::Syntax(_) => {
                 Self::system(error.to_string())
             }
+            UpdateError::Persist(error) => error.into(),
         }
     }
 }

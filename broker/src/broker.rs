@@ -18,12 +18,15 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     arrival::Arrivals,
-    config::{BrokerRole, FlushDiskType, LiveSettings, Settings},
+    config::{self, BrokerRole, FlushDiskType, LiveSettings, Settings},
     core::{Core, lock},
     hold::Holds,
     identity::{Identity, local_ip},
-    metadata::{ConfigTable, LoadError, OffsetTable, PersistError, RequestModes, system_topics},
+    metadata::{
+        ConfigTable, Forbidden, LoadError, OffsetTable, PersistError, RequestModes, system_topics,
+    },
     register::{self, Registrar},
+    routes::Routes,
     schedule::{self, DelayTable},
     server::Server,
     stats::Stats,
@@ -88,6 +91,7 @@ impl Broker {
     /// blocking threads serve slow requests.
     pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let mut settings = settings;
+        apply_earlier_changes(&mut settings)?;
         check(&mut settings)?;
         let io = IoThreads::start(io_threads(&settings), "broker-io").map_err(|source| {
             StartError::Io {
@@ -97,7 +101,8 @@ impl Broker {
         })?;
         let reserved = reserve_port(&settings)?;
         let identity = identity(&settings, reserved)?;
-        let (core, asks) = build(settings, identity, clock).await?;
+        let client = Client::new(ClientOptions::default());
+        let (core, asks) = build(settings, identity, clock, client.clone()).await?;
         let mut listeners = vec![listen(&io, &core, reserved, false)?];
         // The fast channel is an extra: a taken port below is no reason not to start.
         match fast_port(reserved).map(|addr| listen(&io, &core, addr, true)) {
@@ -110,7 +115,6 @@ impl Broker {
             listening: reserved,
             fast: listeners.get(1).map(Listener::local_addr),
         };
-        let client = Client::new(ClientOptions::default());
         let mut tasks = JoinSet::new();
         tasks.spawn(register::run(Arc::clone(&core), client.clone(), asks));
         tasks.spawn(upkeep::run(Arc::clone(&core)));
@@ -256,6 +260,18 @@ fn live(core: &Core) -> Result<(), String> {
     }
 }
 
+/// Keys changed over the wire count over the user's own file.
+fn apply_earlier_changes(settings: &mut Settings) -> Result<(), StartError> {
+    if settings.store_path_root_dir.is_empty() {
+        return Ok(());
+    }
+    let folder = Path::new(&settings.store_path_root_dir).join("config");
+    Ok(config::apply_overrides(
+        settings,
+        &folder.join(config::OVERRIDES_FILE),
+    )?)
+}
+
 fn check(settings: &mut Settings) -> Result<(), StartError> {
     let wrong = |text: String| Err(StartError::Setting(text));
     if settings.broker_role == BrokerRole::Slave || settings.broker_id.get() != 0 {
@@ -276,7 +292,7 @@ fn check(settings: &mut Settings) -> Result<(), StartError> {
 }
 
 /// `04` or `04;16`.
-fn delete_hours(text: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn delete_hours(text: &str) -> Result<Vec<u8>, String> {
     text.split(';')
         .map(str::trim)
         .filter(|hour| !hour.is_empty())
@@ -405,11 +421,14 @@ async fn build(
     settings: Settings,
     identity: Identity,
     clock: Arc<dyn Clock>,
+    client: Client,
 ) -> Result<(Arc<Core>, mpsc::Receiver<register::Ask>), StartError> {
     let options = store_options(&settings, &identity)?;
-    let handle = tokio::runtime::Handle::current();
-    let opened =
-        tokio::task::spawn_blocking(move || open(settings, identity, clock, options, handle));
+    let workers = Workers::new(tokio::runtime::Handle::current());
+    let routes = Routes::new(client);
+    let opened = tokio::task::spawn_blocking(move || {
+        open(settings, identity, clock, options, (workers, routes))
+    });
     match opened.await {
         Ok(outcome) => outcome,
         Err(error) => Err(StartError::Setting(format!(
@@ -423,7 +442,7 @@ fn open(
     identity: Identity,
     clock: Arc<dyn Clock>,
     options: StoreOptions,
-    handle: tokio::runtime::Handle,
+    (workers, routes): (Workers, Routes),
 ) -> Result<(Arc<Core>, mpsc::Receiver<register::Ask>), StartError> {
     let arrivals = Arc::new(Arrivals::default());
     let memory_window =
@@ -435,7 +454,7 @@ fn open(
     )?;
     tracing::info!(?report, "store is open");
     let folder = config_folder(&settings)?;
-    let overrides_path = folder.join("broker-overrides.properties");
+    let overrides_path = folder.join(config::OVERRIDES_FILE);
     let topics = ConfigTable::open(&folder)?;
     let now = clock.now();
     topics.put(missing_system_topics(&settings, &topics), now)?;
@@ -458,13 +477,15 @@ fn open(
         groups: ConfigTable::open(&folder)?,
         offsets: OffsetTable::open(&folder)?,
         modes: RequestModes::open(&folder)?,
+        forbidden: Forbidden::open(&folder)?,
         consumers: Mutex::default(),
         producers: Mutex::default(),
         locks: Mutex::default(),
         arrivals,
         parked: crate::parked::Parked::default(),
         stats: Stats::default(),
-        workers: Workers::new(handle),
+        workers,
+        routes,
         registrar,
         delays: DelayTable::open(&folder, levels)?,
         memory_window,

@@ -24,9 +24,10 @@ use crate::{
     config::LiveSettings,
     hold::Holds,
     identity::Identity,
-    metadata::{ConfigTable, OffsetTable, PersistError, RequestModes},
+    metadata::{ConfigTable, Forbidden, OffsetTable, PersistError, RequestModes},
     parked::Parked,
     register::Registrar,
+    routes::Routes,
     session::{Consumers, Producers, QueueLocks},
     stats::Stats,
     work::Workers,
@@ -55,6 +56,8 @@ pub struct Core {
     pub offsets: OffsetTable,
     /// Pull or pop.
     pub modes: RequestModes,
+    /// Topics that a group may not read.
+    pub forbidden: Forbidden,
     /// Consumers online.
     pub consumers: Mutex<Consumers<Channel>>,
     /// Producers online.
@@ -75,6 +78,8 @@ pub struct Core {
     pub workers: Workers,
     /// Registration with the NameServers.
     pub registrar: Registrar,
+    /// Queues of topics on all brokers.
+    pub routes: Routes,
     /// Progress of the delay levels, shared with the scheduler.
     pub delays: crate::schedule::DelayTable,
     /// Bytes behind the end of the log within which a reader does not lag.

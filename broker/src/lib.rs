@@ -18,11 +18,15 @@ mod metrics;
 mod namespace;
 mod parked;
 mod register;
+mod routes;
 mod schedule;
 mod server;
 mod session;
 mod stats;
 mod upkeep;
 mod work;
+
+#[cfg(test)]
+mod tests;
 
 pub use broker::{Broker, Endpoints, Probe, StartError};

@@ -156,6 +156,16 @@ fn item(from: Option<&Sample>, to: Sample) -> BrokerStatsItem {
     }
 }
 
+/// Totals at the last two midnights (UTC), for the figures "today" and "yesterday".
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DayMarks {
+    day: i64,
+    /// Stored and given out until yesterday's midnight.
+    pub yesterday_morning: (u64, u64),
+    /// Stored and given out until today's midnight.
+    pub today_morning: (u64, u64),
+}
+
 type Family = RwLock<FxHashMap<Box<str>, Arc<Counter>>>;
 
 /// All counters.
@@ -176,6 +186,7 @@ pub struct Stats {
     pub get_miss: Counter,
     /// Sends that were refused.
     pub put_failures: Counter,
+    days: Mutex<DayMarks>,
 }
 
 impl Default for Stats {
@@ -189,6 +200,7 @@ impl Default for Stats {
             get_found: Counter::default(),
             get_miss: Counter::default(),
             put_failures: Counter::default(),
+            days: Mutex::default(),
         }
     }
 }
@@ -251,8 +263,28 @@ impl Stats {
             .collect()
     }
 
+    /// Totals at the last two midnights.
+    #[must_use]
+    pub fn days(&self) -> DayMarks {
+        *self.days.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn_day(&self, now: Timestamp) {
+        let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
+        let day = now.millis().div_euclid(86_400_000);
+        if day > days.day {
+            let totals = (self.puts.total(), self.gets.total());
+            // A broker that started today had nothing at midnight.
+            let first = days.day == 0;
+            days.yesterday_morning = days.today_morning;
+            days.today_morning = if first { (0, 0) } else { totals };
+            days.day = day;
+        }
+    }
+
     /// Takes one sample of every counter.
     pub fn sample(&self, now: Timestamp) {
+        self.turn_day(now);
         for family in &self.families {
             let map = family.read().unwrap_or_else(PoisonError::into_inner);
             map.values().for_each(|counter| counter.sample(now));

@@ -10,10 +10,10 @@ mod load;
 mod settings;
 mod value;
 
-pub use live::{LiveSettings, UpdateError};
+pub use live::{LiveSettings, OVERRIDES_FILE, UpdateError, apply_overrides};
 pub use load::{ConfigError, Loaded, load, parse_properties};
 pub use settings::{Change, KeyInfo, Settings};
-pub use value::{BrokerRole, FlushDiskType, Int, ValueError};
+pub use value::{BrokerRole, FlushDiskType, Int, RequestMode, ValueError};
 
 #[cfg(test)]
 mod tests;

@@ -195,6 +195,13 @@ fn admit<'a>(
             Failure::parameter(format!("maxMsgNums[{}] is illegal", header.max_msg_nums)).into(),
         );
     }
+    if core.forbidden.is_unreadable(group, &header.topic) {
+        let remark = format!(
+            "the consumer group[{group}] is forbidden for topic[{}]",
+            header.topic
+        );
+        return Err(forbidden(5, remark));
+    }
     let filter = filter_of(core, &header, settings)?;
     Ok(Some(Admitted {
         header,

@@ -5,6 +5,7 @@
 //! lost to a crash; a broken file falls back to its `.bak`, never silently to an empty table.
 
 mod files;
+mod forbidden;
 mod journal;
 mod offsets;
 mod request_modes;
@@ -14,6 +15,7 @@ mod topics;
 
 pub use files::{LoadError, PersistError};
 pub(crate) use files::{read as read_json, replace as write_json};
+pub use forbidden::Forbidden;
 pub use offsets::{OffsetTable, Pending};
 pub use request_modes::RequestModes;
 pub use system_topics::system_topics;

@@ -234,6 +234,22 @@ impl<K: Kind> ConfigTable<K> {
         Ok(true)
     }
 
+    /// Steps the version although no entry changed, so that NameServers take a registration as new.
+    pub fn touch(&self, now: Timestamp) -> Result<(), PersistError> {
+        let mut journal = self.journal();
+        let entry = Entry {
+            version: self.next_version(now),
+            put: Vec::new(),
+            remove: Vec::new(),
+        };
+        journal.append(&entry)?;
+        apply::<K>(
+            &mut self.state.write().unwrap_or_else(PoisonError::into_inner),
+            entry,
+        );
+        Ok(())
+    }
+
     fn next_version(&self, now: Timestamp) -> DataVersion {
         let version = self.version();
         version.next(version.state_version, now.millis())

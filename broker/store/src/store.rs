@@ -215,6 +215,30 @@ impl MessageStore {
         (!unit.is_blank()).then_some(CommitLogOffset::new(unit.offset))
     }
 
+    /// One entry of a queue: log offset, record size, tags code. `None` if there is none.
+    pub fn entry_of(
+        &self,
+        topic: &str,
+        queue_id: u32,
+        index: i64,
+    ) -> Option<(CommitLogOffset, u32, i64)> {
+        let core = self.core();
+        let queue = core.table.get(topic, queue_id)?;
+        let unit = queue
+            .unit(&core.table.files, u64::try_from(index).ok()?)
+            .ok()??;
+        (!unit.is_blank()).then_some((CommitLogOffset::new(unit.offset), unit.size, unit.tags_code))
+    }
+
+    /// Bytes of the store's disk, all and free; `None` if the system does not say.
+    pub fn disk_space(&self) -> Option<(u64, u64)> {
+        let stat = rustix::fs::statvfs(&self.core().options.root).ok()?;
+        Some((
+            stat.f_blocks.saturating_mul(stat.f_frsize),
+            stat.f_bfree.saturating_mul(stat.f_frsize),
+        ))
+    }
+
     /// Numbers of the queues a topic has messages in.
     pub fn queues(&self, topic: &str) -> Vec<u32> {
         self.core().table.ids(topic)

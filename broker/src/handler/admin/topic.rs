@@ -1,49 +1,44 @@
-//! Topics: create or change (17), delete (215), list (21).
+//! Changing topics: create or change one (17) or many (18), delete one (215).
+//!
+//! **Invariant:** a name is checked before it touches a table or a path, and what a request asks is
+//! checked as a whole before any of it is done.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rmq_protocol::{
-    body::{TopicConfig, TopicConfigWrapper, TopicFilterType},
+    body::{TopicConfig, TopicConfigList, TopicFilterType},
     header::{CreateTopic, TopicHeader},
 };
 use rmq_types::{TopicName, system};
 
+use super::{body_of, check_not_system};
 use crate::{
     answer::{Answer, Failure, success},
+    arrival,
     core::{Core, lock},
     handler::Call,
     metadata::{check_attributes, check_settings},
+    namespace,
 };
 
-fn check_name(core: &Core, topic: &str) -> Result<(), Failure> {
-    TopicName::check_for_client(topic)?;
-    if core.settings.get().validate_system_topic && system::is_system_topic(topic) {
-        return Err(Failure::parameter(format!(
-            "the topic[{topic}] is conflict with system topic."
-        )));
-    }
-    Ok(())
-}
+/// Most topics of one list.
+const LIST_MAX: usize = 50_000;
 
 /// Code 17.
 pub(super) fn create(core: &Arc<Core>, call: &Call<'_>) -> Answer {
-    let header: CreateTopic<'_> = call.decode()?;
-    check_name(core, &header.topic)?;
-    let old = core.topics.get(&header.topic);
-    let text = header.attributes.as_deref().unwrap_or_default();
-    let attributes = check_attributes(text, old.as_ref().map(|old| &old.attributes))?;
-    let mixed = attributes
-        .get("message.type")
-        .is_some_and(|kind| kind == "MIXED");
-    if mixed && !core.settings.get().enable_mixed_message_type {
-        return Err(Failure::parameter("MIXED message type is not supported."));
-    }
-    let filter = match header.topic_filter_type.as_ref() {
-        "MULTI_TAG" => TopicFilterType::MultiTag,
-        _ => TopicFilterType::SingleTag,
-    };
-    let topic = TopicConfig {
-        attributes,
+    let mut header: CreateTopic<'_> = call.decode()?;
+    namespace::join(&call.header.ext, &mut header.topic);
+    let filter = TopicFilterType::from_text(&header.topic_filter_type).ok_or_else(|| {
+        Failure::system(format!(
+            "the custom field <topicFilterType> is no filter type: {:?}",
+            header
+                .topic_filter_type
+                .chars()
+                .take(32)
+                .collect::<String>()
+        ))
+    })?;
+    let asked = TopicConfig {
         order: header.order,
         perm: header.perm,
         read_queue_nums: header.read_queue_nums,
@@ -52,16 +47,100 @@ pub(super) fn create(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         write_queue_nums: header.write_queue_nums,
         ..TopicConfig::named(header.topic.as_ref())
     };
-    check_settings(&topic)?;
+    let topic = merged(
+        core,
+        asked,
+        header.attributes.as_deref().unwrap_or_default(),
+    )?;
     core.put_topics(vec![topic])?;
     Ok(success())
 }
 
-/// Code 215: first the table, durably, then everything that hangs on the topic.
+/// Code 18: all topics, or none.
+pub(super) fn create_list(core: &Arc<Core>, call: &Call<'_>) -> Answer {
+    let body = TopicConfigList::from_json(body_of(call, "topicConfigList")?)?;
+    if body.topic_config_list.is_empty() {
+        return Err(Failure::parameter("topicConfigList is empty"));
+    }
+    if body.topic_config_list.len() > LIST_MAX {
+        return Err(Failure::parameter(format!(
+            "topicConfigList has more than {LIST_MAX} topics"
+        )));
+    }
+    let mut topics = Vec::with_capacity(body.topic_config_list.len());
+    for mut asked in body.topic_config_list {
+        let text = changes(&std::mem::take(&mut asked.attributes));
+        topics.push(merged(core, asked, &text)?);
+    }
+    core.put_topics(topics)?;
+    Ok(success())
+}
+
+/// Attributes of a list's entry as a list of changes; a key without a sign is set.
+fn changes(attributes: &BTreeMap<String, String>) -> String {
+    let change = |(key, value): (&String, &String)| match key.chars().next() {
+        Some('-') => key.clone(),
+        Some('+') => format!("{key}={value}"),
+        _ => format!("+{key}={value}"),
+    };
+    attributes.iter().map(change).collect::<Vec<_>>().join(",")
+}
+
+/// What becomes of a topic when `asked` and the attribute changes are applied to it.
+fn merged(core: &Core, asked: TopicConfig, attributes: &str) -> Result<TopicConfig, Failure> {
+    let name = asked.topic_name.as_str();
+    TopicName::check_for_client(name)?;
+    if [system::RETRY_PREFIX, system::DLQ_PREFIX].contains(&name) {
+        return Err(Failure::parameter(format!("topic {name:?} names no group")));
+    }
+    check_not_system(core, name)?;
+    check_settings(&asked)?;
+    let current = core.topics.get(name);
+    let before = current.as_ref().map(|topic| &topic.attributes);
+    let attributes = check_attributes(attributes, before)?;
+    let is_mixed = |map: &BTreeMap<String, String>| {
+        map.get("message.type").is_some_and(|kind| kind == "MIXED")
+    };
+    if is_mixed(&attributes)
+        && !before.is_some_and(is_mixed)
+        && !core.settings.get().enable_mixed_message_type
+    {
+        return Err(Failure::parameter("MIXED message type is not supported."));
+    }
+    Ok(TopicConfig {
+        attributes,
+        ..asked
+    })
+}
+
+/// Code 215. A topic that is not there is deleted already; remains on the disk go all the same.
 pub(super) fn delete(core: &Arc<Core>, call: &Call<'_>) -> Answer {
-    let header: TopicHeader<'_> = call.decode()?;
+    let mut header: TopicHeader<'_> = call.decode()?;
+    namespace::join(&call.header.ext, &mut header.topic);
     let topic = header.topic.as_ref();
-    check_name(core, topic)?;
+    TopicName::check(topic)?;
+    check_not_system(core, topic)?;
+    let mut doomed = vec![topic.to_owned()];
+    if core.settings.get().clear_retry_topic_on_delete {
+        for group in core.offsets.groups_of(topic) {
+            doomed.push(format!("{}{group}_{topic}", system::RETRY_PREFIX));
+            doomed.push(format!("{}{group}+{topic}", system::RETRY_PREFIX));
+        }
+    }
+    delete_one(core, topic)?;
+    for retry in doomed
+        .iter()
+        .skip(1)
+        .filter(|name| core.topics.contains(name))
+    {
+        delete_one(core, retry)?;
+    }
+    Ok(success())
+}
+
+/// First the settings, durably: from then on nobody can send. Then all that hangs on the topic, its
+/// files last, so that a deletion cut short can be repeated.
+fn delete_one(core: &Arc<Core>, topic: &str) -> Result<(), Failure> {
     core.topics.remove(topic, core.now())?;
     core.offsets.remove_topic(topic);
     core.stats.forget(topic);
@@ -72,27 +151,13 @@ pub(super) fn delete(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         waiting
     };
     for waiter in waiting {
-        crate::arrival::answer_pull(core, waiter.what);
+        arrival::answer_pull(core, waiter.what);
     }
-    core.store
-        .delete_topic(topic)
-        .map_err(|error| Failure::system(format!("the topic's files are not deleted: {error}")))?;
-    Ok(success())
-}
-
-/// Code 21, in one page.
-pub(super) fn all(core: &Arc<Core>, _call: &Call<'_>) -> Answer {
-    let (data_version, topics) = core.topics.snapshot();
-    let count = topics.len();
-    let table = topics
-        .iter()
-        .map(|topic| (topic.topic_name.clone(), TopicConfig::clone(topic)));
-    let body = TopicConfigWrapper {
-        data_version,
-        topic_config_table: table.collect(),
-        ..TopicConfigWrapper::default()
-    };
-    Ok(success()
-        .with_ext("totalTopicNum", count.to_string())
-        .with_body(body.to_json()))
+    core.store.delete_topic(topic).map_err(|error| {
+        Failure::system(format!(
+            "the files of topic {topic} could not be deleted: {error}"
+        ))
+    })?;
+    tracing::info!(topic, "topic deleted");
+    Ok(())
 }

@@ -1,0 +1,1 @@
+//! Whole broker over the wire.

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use anyhow::{bail, ensure};
-use clap::Subcommand;
+use clap::{Subcommand, builder::RangedU64ValueParser};
 use rmq_admin::{
     AdminClient, Answer, Answers, Scope, TopicChange, TopicDeletion, TopicOutcome, TopicSettings,
 };
 use rmq_protocol::body::TopicConfig;
-use rmq_types::{ClusterName, NameError, TopicName, system};
+use rmq_types::{ClusterName, NameError, TopicName, limits, system};
 use serde::Serialize;
 
 use super::{
@@ -55,10 +55,10 @@ pub(super) struct CreateArgs {
     #[command(flatten)]
     scope: ScopeArgs,
     /// Queues on each broker
-    #[arg(short = 'q', long, value_name = "N", default_value_t = 8)]
+    #[arg(short = 'q', long, value_name = "N", default_value_t = 8, value_parser = queue_count())]
     queues: u32,
     /// Queues producers see, if not all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = queue_count())]
     write_queues: Option<u32>,
     /// Who may: r, w or rw
     #[arg(long, value_name = "PERM", default_value = "rw")]
@@ -139,6 +139,11 @@ pub(super) fn show_perm(perm: i32) -> String {
     } else {
         text
     }
+}
+
+/// What a new topic may have; altering may also take all queues away.
+fn queue_count() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=u64::from(limits::QUEUES_MAX))
 }
 
 fn new_topic(text: &str) -> Result<TopicName, NameError> {

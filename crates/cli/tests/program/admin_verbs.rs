@@ -105,7 +105,6 @@ fn bodies(messages: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-#[ignore = "2026-11-30: the broker does not answer all administrative requests yet, see docs/roadmap.md"]
 fn a_topic_lives_from_creation_through_messages_and_progress_to_deletion() {
     let cluster = Cluster::start();
     create_and_alter(&cluster);
@@ -249,7 +248,6 @@ fn delete(cluster: &Cluster) {
 }
 
 #[test]
-#[ignore = "2026-11-30: the broker does not answer all administrative requests yet, see docs/roadmap.md"]
 fn the_cluster_is_shown_with_what_its_brokers_say() {
     let cluster = Cluster::start();
     let view = cluster.one(&["cluster", "list"]);
@@ -269,7 +267,6 @@ fn the_cluster_is_shown_with_what_its_brokers_say() {
 }
 
 #[test]
-#[ignore = "2026-11-30: the broker does not answer all administrative requests yet, see docs/roadmap.md"]
 fn a_follower_shows_what_comes_and_ends_cleanly_on_ctrl_c() {
     let cluster = Cluster::start();
     cluster.one(&["topic", "create", "news", "-q", "1"]);

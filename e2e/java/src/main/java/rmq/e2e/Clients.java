@@ -63,10 +63,11 @@ public final class Clients implements AutoCloseable {
         return consumer;
     }
 
-    /** A lite pull consumer that is not started yet. */
+    /** A lite pull consumer that is not started yet; it starts at the first message, too. */
     public DefaultLitePullConsumer newLitePullConsumer(String group) {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(group);
         configure(consumer);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setPullThreadNums(2);
         onClose(consumer::shutdown);
         return consumer;

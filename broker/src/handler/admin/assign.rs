@@ -239,6 +239,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::Strategy;
     use super::*;
 
     fn queues(count: i32) -> Vec<MessageQueue> {

@@ -29,6 +29,16 @@ pub struct Failure {
 pub type Answer = Result<Command, Failure>;
 
 impl Failure {
+    /// Says which entry of a list it is about.
+    #[must_use]
+    pub fn about(self, name: &str) -> Self {
+        let name: String = name.chars().take(128).collect();
+        Self {
+            remark: format!("{name:?}: {}", self.remark),
+            ..self
+        }
+    }
+
     /// A failure of some code.
     pub fn new(code: i32, remark: impl Into<String>) -> Self {
         Self {

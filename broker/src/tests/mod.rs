@@ -1,1 +1,20 @@
-//! Whole broker over the wire.
+//! A whole broker on a free port and an empty folder, asked over the wire.
+//!
+//! One file per subject; `fixture` starts the broker and speaks to it as a client does. Tests wait on
+//! answers, never on the clock.
+
+mod fixture;
+
+mod assign;
+mod bad_input;
+mod config;
+mod figures;
+mod flow;
+mod group;
+mod progress;
+mod query;
+mod relay;
+mod reset;
+mod topic;
+
+use fixture::{Consumer, TestBroker, ok, refused};

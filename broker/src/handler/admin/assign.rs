@@ -28,15 +28,15 @@ const ALL_QUEUES: i32 = -1;
 
 /// How queues are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Strategy {
+enum Sharing {
     /// Neighbouring queues stay together.
     Average,
     /// Queues are dealt one by one.
     Circle,
 }
 
-impl Strategy {
-    fn from_name(name: &str) -> Option<Self> {
+impl Sharing {
+    fn from_strategy(name: &str) -> Option<Self> {
         match name {
             "AVG" => Some(Self::Average),
             "AVG_BY_CIRCLE" => Some(Self::Circle),
@@ -151,7 +151,7 @@ fn share_of(
         MessageModel::Clustering => {}
     }
     let members = lock(&core.consumers).client_ids(&asked.consumer_group);
-    let strategy = Strategy::from_name(&asked.strategy_name)?;
+    let strategy = Sharing::from_strategy(&asked.strategy_name)?;
     if members.is_empty() || all.is_empty() {
         return None;
     }
@@ -172,7 +172,7 @@ fn share_of(
 
 /// Under pop a queue may be shared with the next `with` members, or with everybody.
 fn shared_by_pop(
-    strategy: Strategy,
+    strategy: Sharing,
     queues: &[MessageQueue],
     index: Option<usize>,
     members: usize,
@@ -239,7 +239,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::Strategy;
+    use super::Sharing;
     use super::*;
 
     fn queues(count: i32) -> Vec<MessageQueue> {
@@ -259,11 +259,11 @@ mod tests {
     fn shares_are_those_of_the_java_strategies() {
         let all = queues(5);
         let average: Vec<_> = (0..3)
-            .map(|index| ids(&Strategy::Average.share(&all, index, 3)))
+            .map(|index| ids(&Sharing::Average.share(&all, index, 3)))
             .collect();
         assert_eq!(average, [vec![0, 1], vec![2, 3], vec![4]]);
         let circle: Vec<_> = (0..3)
-            .map(|index| ids(&Strategy::Circle.share(&all, index, 3)))
+            .map(|index| ids(&Sharing::Circle.share(&all, index, 3)))
             .collect();
         assert_eq!(circle, [vec![0, 3], vec![1, 4], vec![2]]);
     }
@@ -272,15 +272,15 @@ mod tests {
     fn under_pop_everybody_may_take_from_everywhere_unless_a_number_is_set() {
         let all = queues(4);
         assert_eq!(
-            ids(&shared_by_pop(Strategy::Average, &all, Some(0), 4, -1)),
+            ids(&shared_by_pop(Sharing::Average, &all, Some(0), 4, -1)),
             [ALL_QUEUES]
         );
         assert_eq!(
-            ids(&shared_by_pop(Strategy::Average, &all, Some(3), 4, 1)),
+            ids(&shared_by_pop(Sharing::Average, &all, Some(3), 4, 1)),
             [3, 0]
         );
         assert_eq!(
-            ids(&shared_by_pop(Strategy::Average, &all, Some(5), 6, 1)),
+            ids(&shared_by_pop(Sharing::Average, &all, Some(5), 6, 1)),
             [1]
         );
     }
@@ -290,7 +290,7 @@ mod tests {
         fn shares_do_not_overlap_and_leave_no_queue_out(
             count in 0i32..70, members in 1usize..20, circle in any::<bool>()
         ) {
-            let strategy = if circle { Strategy::Circle } else { Strategy::Average };
+            let strategy = if circle { Sharing::Circle } else { Sharing::Average };
             let all = queues(count);
             let mut seen = BTreeSet::new();
             for index in 0..members {

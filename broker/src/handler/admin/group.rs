@@ -45,7 +45,9 @@ pub(super) fn create_list(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             "groupConfigList has more than {LIST_MAX} groups"
         )));
     }
-    body.group_config_list.iter().try_for_each(check)?;
+    for config in &body.group_config_list {
+        check(config).map_err(|refused| refused.about(&config.group_name))?;
+    }
     core.groups.put(body.group_config_list, core.now())?;
     Ok(success())
 }

@@ -70,7 +70,8 @@ pub(super) fn create_list(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut topics = Vec::with_capacity(body.topic_config_list.len());
     for mut asked in body.topic_config_list {
         let text = changes(&std::mem::take(&mut asked.attributes));
-        topics.push(merged(core, asked, &text)?);
+        let name = asked.topic_name.clone();
+        topics.push(merged(core, asked, &text).map_err(|refused| refused.about(&name))?);
     }
     core.put_topics(topics)?;
     Ok(success())

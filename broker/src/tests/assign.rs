@@ -1,0 +1,88 @@
+//! Sharing queues: 400 and 401.
+
+use rmq_protocol::{
+    body::{MessageRequestMode, QueryAssignmentResponse},
+    remoting::{Command, request_code as code},
+};
+
+use super::{TestBroker, ok, refused};
+
+fn silent(_request: &Command) -> Command {
+    Command::success(0)
+}
+
+async fn share(broker: &TestBroker, client: &str, more: &str) -> Option<Vec<i32>> {
+    let body = format!(
+        r#"{{"clientId":"{client}","consumerGroup":"G","topic":"T","strategyName":"AVG"{more}}}"#
+    );
+    let answer = ok(broker.ask_body(code::QUERY_ASSIGNMENT, body).await);
+    let body = QueryAssignmentResponse::from_json(&answer.body).unwrap();
+    body.message_queue_assignments.map(|list| {
+        assert!(
+            list.iter()
+                .all(|assigned| assigned.mode == MessageRequestMode::Pull)
+        );
+        list.into_iter()
+            .map(|assigned| assigned.message_queue.queue_id)
+            .collect()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_members_share_the_queues_of_a_topic() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 5).await;
+    assert_eq!(share(&broker, "a", "").await, None, "nobody is online");
+    let _a = broker.consumer("a", ("G", &["T"]), silent).await;
+    let _b = broker.consumer("b", ("G", &["T"]), silent).await;
+    assert_eq!(share(&broker, "a", "").await.unwrap(), [0, 1, 2]);
+    assert_eq!(share(&broker, "b", "").await.unwrap(), [3, 4]);
+    let circle = r#","strategyName":"AVG_BY_CIRCLE""#;
+    assert_eq!(share(&broker, "b", circle).await.unwrap(), [1, 3]);
+    assert_eq!(share(&broker, "stranger", "").await.unwrap(), [0; 0]);
+    let broadcast = r#","messageModel":"BROADCASTING""#;
+    assert_eq!(
+        share(&broker, "a", broadcast).await.unwrap(),
+        [0, 1, 2, 3, 4]
+    );
+    assert_eq!(share(&broker, "a", r#","strategyName":"NOPE""#).await, None);
+    assert_eq!(share(&broker, "a", r#","topic":"none""#).await, None);
+    ok(broker
+        .ask_body(code::UPDATE_BROKER_CONFIG, "serverLoadBalancerEnable=false")
+        .await);
+    assert_eq!(share(&broker, "b", "").await.unwrap(), [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_assignment_without_its_fields_is_refused_by_name() {
+    let broker = TestBroker::start().await;
+    refused(
+        &broker.ask_body(code::QUERY_ASSIGNMENT, "{}").await,
+        1,
+        "topic",
+    );
+    let body = r#"{"topic":"T","consumerGroup":"G"}"#;
+    refused(
+        &broker.ask_body(code::QUERY_ASSIGNMENT, body).await,
+        1,
+        "clientId",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mode_is_set_for_known_names_only_and_pop_is_refused() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    broker.group("G").await;
+    let set = async |topic, group, mode| {
+        let body = format!(
+            r#"{{"topic":"{topic}","consumerGroup":"{group}","mode":"{mode}","popShareQueueNum":0}}"#
+        );
+        broker.ask_body(code::SET_MESSAGE_REQUEST_MODE, body).await
+    };
+    ok(set("T", "G", "PULL").await);
+    refused(&set("%RETRY%G", "G", "PULL").await, 16, "retry topic");
+    refused(&set("none", "G", "PULL").await, 17, "none");
+    refused(&set("T", "none", "PULL").await, 26, "none");
+    refused(&set("T", "G", "POP").await, 1, "POP");
+}

@@ -1,0 +1,366 @@
+//! A broker for tests: small files, no NameServer, port 0 on loopback, one client connection.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use rmq_net::{Client, ClientOptions, Connection, Outbox, Request, Service};
+use rmq_protocol::{
+    body::{
+        ConsumerData, HeartbeatData, KvTable, MessageModel, ProducerData, SubscriptionData,
+        TopicConfig,
+    },
+    header::{CreateTopic, PULL_SUBSCRIPTION, PULL_SUSPEND, PullMessage, SendMessageV2},
+    message::Record,
+    remoting::{Command, request_code as code},
+};
+use rmq_types::SystemClock;
+
+use crate::{
+    Broker,
+    config::{Loaded, parse_properties},
+};
+
+/// Longest wait for any answer; a test that meets it fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const SMALL: &str = "brokerClusterName=c\nbrokerName=b\nbindAddress=127.0.0.1\nbrokerIP1=127.0.0.1\n\
+    listenPort=0\nmappedFileSizeCommitLog=4194304\nmappedFileSizeConsumeQueue=20000\n\
+    maxHashSlotNum=1000\nmaxIndexNum=4000\nserverSelectorThreads=1\n\
+    diskMaxUsedSpaceRatio=99\ndiskSpaceCleanForciblyRatio=99\ndiskSpaceWarningLevelRatio=99\n";
+
+/// A running broker with its folder.
+pub(super) struct TestBroker {
+    broker: Option<Broker>,
+    client: Client,
+    address: String,
+    settings: String,
+    // Dropped last: the broker writes into it.
+    folder: tempfile::TempDir,
+}
+
+/// The answer of a request that must have succeeded.
+#[track_caller]
+pub(super) fn ok(answer: Command) -> Command {
+    assert_eq!(answer.code, 0, "refused: {:?}", answer.remark);
+    answer
+}
+
+/// Checks that a request was refused with a code, and why.
+#[track_caller]
+pub(super) fn refused(answer: &Command, code: i32, word: &str) {
+    let remark = answer.remark.as_deref().unwrap_or_default();
+    assert_eq!(answer.code, code, "remark: {remark}");
+    assert!(remark.contains(word), "{word:?} is not in {remark:?}");
+}
+
+/// What a pull gave.
+pub(super) struct Pulled {
+    /// The answer.
+    pub(super) answer: Command,
+    /// Bodies of the messages.
+    pub(super) bodies: Vec<String>,
+    /// Log offset of each.
+    pub(super) offsets: Vec<i64>,
+    /// `nextBeginOffset`.
+    pub(super) next: i64,
+}
+
+impl TestBroker {
+    /// A broker with defaults, made small.
+    pub(super) async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// As [`TestBroker::start`], with more lines of `broker.conf`.
+    pub(super) async fn start_with(lines: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().display();
+        let settings = format!("{SMALL}storePathRootDir={root}\n{lines}");
+        let broker = run(&settings).await;
+        let address = broker.local_addr().to_string();
+        let client = Client::new(ClientOptions::default());
+        Self {
+            broker: Some(broker),
+            client,
+            address,
+            settings,
+            folder,
+        }
+    }
+
+    /// Stops in order and starts again on the same folder.
+    pub(super) async fn restart(&mut self) {
+        self.broker.take().unwrap().shutdown().await.unwrap();
+        let broker = run(&self.settings).await;
+        self.address = broker.local_addr().to_string();
+        self.broker = Some(broker);
+    }
+
+    /// The folder of the store.
+    pub(super) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Asks over the one connection.
+    pub(super) async fn call(&self, command: Command) -> Command {
+        let code = command.code;
+        let outcome = self.client.call(&self.address, command, PATIENCE).await;
+        outcome.unwrap_or_else(|error| panic!("request {code}: {error}"))
+    }
+
+    /// Asks without fields or body.
+    pub(super) async fn ask(&self, code: i32) -> Command {
+        self.call(Command::request(code)).await
+    }
+
+    /// Asks with text fields.
+    pub(super) async fn ask_with(&self, code: i32, fields: &[(&'static str, &str)]) -> Command {
+        let mut command = Command::request(code);
+        for (name, value) in fields {
+            command = command.with_ext(name, *value);
+        }
+        self.call(command).await
+    }
+
+    /// Asks with a body.
+    pub(super) async fn ask_body(&self, code: i32, body: impl Into<Bytes>) -> Command {
+        self.call(Command::request(code).with_body(body)).await
+    }
+
+    /// Tries to create or change a topic.
+    pub(super) async fn put_topic(&self, topic: TopicConfig, attributes: Option<&str>) -> Command {
+        let header = CreateTopic {
+            topic: topic.topic_name.into(),
+            default_topic: "TBW102".into(),
+            read_queue_nums: topic.read_queue_nums,
+            write_queue_nums: topic.write_queue_nums,
+            perm: topic.perm,
+            topic_filter_type: topic.topic_filter_type.as_str().into(),
+            topic_sys_flag: Some(topic.topic_sys_flag),
+            order: topic.order,
+            attributes: attributes.map(Into::into),
+            force: None,
+        };
+        self.call(Command::request(code::UPDATE_AND_CREATE_TOPIC).with_header(&header))
+            .await
+    }
+
+    /// Creates a topic with `queues` queues.
+    pub(super) async fn topic(&self, name: &str, queues: i32) {
+        let topic = TopicConfig {
+            read_queue_nums: queues,
+            write_queue_nums: queues,
+            ..TopicConfig::named(name)
+        };
+        ok(self.put_topic(topic, None).await);
+    }
+
+    /// Creates a group.
+    pub(super) async fn group(&self, name: &str) {
+        let body = format!(r#"{{"groupName":"{name}"}}"#);
+        ok(self
+            .ask_body(code::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body)
+            .await);
+    }
+
+    /// Sends to a queue; properties as `name=value` pairs.
+    pub(super) async fn send_to(
+        &self,
+        (topic, queue_id): (&str, i32),
+        body: &str,
+        properties: &[(&str, &str)],
+    ) -> Command {
+        let text: String = properties
+            .iter()
+            .map(|(name, value)| format!("{name}\u{1}{value}\u{2}"))
+            .collect();
+        let header = SendMessageV2 {
+            producer_group: "p".into(),
+            topic: topic.into(),
+            default_topic: "TBW102".into(),
+            default_topic_queue_nums: 4,
+            queue_id,
+            sys_flag: 0,
+            born_timestamp: 1_700_000_000_000,
+            flag: 0,
+            properties: Some(text.into()),
+            reconsume_times: Some(0),
+            unit_mode: false,
+            max_reconsume_times: None,
+            batch: false,
+            broker_name: None,
+        };
+        let command = Command::request(code::SEND_MESSAGE_V2).with_header(&header);
+        self.call(command.with_body(body.to_owned())).await
+    }
+
+    /// Sends to queue 0.
+    pub(super) async fn send(&self, topic: &str, body: &str) -> Command {
+        ok(self.send_to((topic, 0), body, &[]).await)
+    }
+
+    /// Pulls without waiting, whether or not the group is online.
+    pub(super) async fn pull(
+        &self,
+        group: &str,
+        (topic, queue): (&str, i32),
+        offset: i64,
+    ) -> Pulled {
+        self.pull_for(group, (topic, queue), offset, 0).await
+    }
+
+    /// Pulls, waiting up to `millis` for a message.
+    pub(super) async fn pull_for(
+        &self,
+        group: &str,
+        (topic, queue_id): (&str, i32),
+        offset: i64,
+        millis: i64,
+    ) -> Pulled {
+        let suspend = if millis > 0 { PULL_SUSPEND } else { 0 };
+        let header = PullMessage {
+            consumer_group: group.into(),
+            topic: topic.into(),
+            queue_id,
+            queue_offset: offset,
+            max_msg_nums: 32,
+            sys_flag: PULL_SUBSCRIPTION | suspend,
+            commit_offset: 0,
+            suspend_timeout_millis: millis,
+            subscription: Some("*".into()),
+            sub_version: 0,
+            expression_type: Some("TAG".into()),
+            max_msg_bytes: None,
+            request_source: None,
+            proxy_forward_client_id: None,
+        };
+        let command = Command::request(code::PULL_MESSAGE).with_header(&header);
+        Pulled::from(self.call(command).await)
+    }
+
+    /// Commits an offset.
+    pub(super) async fn commit(&self, group: &str, (topic, queue): (&str, i32), offset: i64) {
+        let fields = [
+            ("consumerGroup", group),
+            ("topic", topic),
+            ("queueId", &queue.to_string()),
+            ("commitOffset", &offset.to_string()),
+        ];
+        ok(self.ask_with(code::UPDATE_CONSUMER_OFFSET, &fields).await);
+    }
+
+    /// One figure of the run-time table.
+    pub(super) async fn runtime(&self, key: &str) -> String {
+        let answer = ok(self.ask(code::GET_BROKER_RUNTIME_INFO).await);
+        let table = KvTable::from_json(&answer.body).unwrap().table;
+        table
+            .get(key)
+            .unwrap_or_else(|| panic!("no figure {key}"))
+            .clone()
+    }
+
+    /// Beats once over the shared connection: a consumer of `topics`, and a producer of group `p`.
+    pub(super) async fn beat(&self, client_id: &str, group: &str, topics: &[&str]) {
+        ok(self
+            .ask_body(
+                code::HEART_BEAT,
+                heartbeat(client_id, group, topics).to_json(),
+            )
+            .await);
+    }
+
+    /// A consumer with a connection of its own, whose questions `service` answers.
+    pub(super) async fn consumer(
+        &self,
+        client_id: &str,
+        (group, topics): (&str, &[&str]),
+        answer: fn(&Command) -> Command,
+    ) -> Consumer {
+        let service: Arc<dyn Service> = Arc::new(Answering(answer));
+        let options = ClientOptions {
+            on_request: Some(service),
+            ..ClientOptions::default()
+        };
+        let client = Client::new(options);
+        let beat = Command::request(code::HEART_BEAT)
+            .with_body(heartbeat(client_id, group, topics).to_json());
+        ok(client.call(&self.address, beat, PATIENCE).await.unwrap());
+        Consumer { _client: client }
+    }
+}
+
+/// A consumer that stays online while it is held.
+pub(super) struct Consumer {
+    _client: Client,
+}
+
+struct Answering(fn(&Command) -> Command);
+
+impl Service for Answering {
+    fn serve(&self, _conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
+        for request in requests.iter().filter(|request| request.wants_reply()) {
+            let body = Bytes::copy_from_slice(request.body);
+            let mut answer = (self.0)(&Command::from_parts(request.header.clone(), body));
+            answer.opaque = request.header.opaque;
+            out.send(&answer);
+        }
+    }
+}
+
+impl From<Command> for Pulled {
+    fn from(answer: Command) -> Self {
+        let (mut bodies, mut offsets) = (Vec::new(), Vec::new());
+        let mut rest: &[u8] = if answer.code == 0 { &answer.body } else { &[] };
+        while !rest.is_empty() {
+            let (record, length) = Record::decode(rest).unwrap();
+            bodies.push(String::from_utf8(record.body.to_vec()).unwrap());
+            offsets.push(record.physical_offset);
+            rest = &rest[length..];
+        }
+        let next = answer
+            .ext
+            .get("nextBeginOffset")
+            .and_then(|text| text.parse().ok());
+        Self {
+            bodies,
+            offsets,
+            next: next.unwrap_or(-1),
+            answer,
+        }
+    }
+}
+
+fn heartbeat(client_id: &str, group: &str, topics: &[&str]) -> HeartbeatData {
+    let subscription = |topic: &&str| SubscriptionData {
+        topic: (*topic).to_owned(),
+        sub_string: "*".to_owned(),
+        sub_version: 1,
+        ..SubscriptionData::default()
+    };
+    HeartbeatData {
+        client_id: client_id.to_owned(),
+        consumer_data_set: vec![ConsumerData {
+            group_name: group.to_owned(),
+            message_model: MessageModel::Clustering,
+            subscription_data_set: topics.iter().map(subscription).collect(),
+            ..ConsumerData::default()
+        }],
+        producer_data_set: vec![ProducerData {
+            group_name: "p".to_owned(),
+        }],
+        ..HeartbeatData::default()
+    }
+}
+
+async fn run(settings: &str) -> Broker {
+    let mut loaded = Loaded::default();
+    parse_properties(&mut loaded, settings).unwrap();
+    Broker::start(loaded.settings, Arc::new(SystemClock))
+        .await
+        .unwrap()
+}

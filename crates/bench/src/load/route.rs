@@ -34,10 +34,13 @@ impl Traffic for Routes {
     }
 }
 
-/// Registers a made-up broker with the topics.
+/// Registers a made-up broker with the topics, and one more: a first registration of a single topic
+/// is taken for an update and refused.
 fn register(control: &mut Control, topics: &[String], queues: u32) -> Result<()> {
+    let spare = "bench-spare".to_owned();
     let table: Map<String, Value> = topics
         .iter()
+        .chain([&spare])
         .map(|name| {
             let config = json!({
                 "topicName": name, "readQueueNums": queues, "writeQueueNums": queues, "perm": 6,

@@ -7,14 +7,26 @@ use rmq_protocol::{
 
 use super::{TestBroker, ok, refused};
 
+const USUAL: (&str, &str) = ("", "");
+
 fn silent(_request: &Command) -> Command {
     Command::success(0)
 }
 
-async fn share(broker: &TestBroker, client: &str, more: &str) -> Option<Vec<i32>> {
-    let body = format!(
-        r#"{{"clientId":"{client}","consumerGroup":"G","topic":"T","strategyName":"AVG"{more}}}"#
-    );
+/// The share of a client; `changed` overrides one field of the usual question.
+async fn share(broker: &TestBroker, client: &str, changed: (&str, &str)) -> Option<Vec<i32>> {
+    let usual = [
+        ("clientId", client),
+        ("consumerGroup", "G"),
+        ("topic", "T"),
+        ("strategyName", "AVG"),
+        ("messageModel", "CLUSTERING"),
+    ];
+    let fields = usual.map(|(name, value)| {
+        let value = if name == changed.0 { changed.1 } else { value };
+        format!(r#""{name}":"{value}""#)
+    });
+    let body = format!("{{{}}}", fields.join(","));
     let answer = ok(broker.ask_body(code::QUERY_ASSIGNMENT, body).await);
     let body = QueryAssignmentResponse::from_json(&answer.body).unwrap();
     body.message_queue_assignments.map(|list| {
@@ -32,25 +44,25 @@ async fn share(broker: &TestBroker, client: &str, more: &str) -> Option<Vec<i32>
 async fn two_members_share_the_queues_of_a_topic() {
     let broker = TestBroker::start().await;
     broker.topic("T", 5).await;
-    assert_eq!(share(&broker, "a", "").await, None, "nobody is online");
+    assert_eq!(share(&broker, "a", USUAL).await, None, "nobody is online");
     let _a = broker.consumer("a", ("G", &["T"]), silent).await;
     let _b = broker.consumer("b", ("G", &["T"]), silent).await;
-    assert_eq!(share(&broker, "a", "").await.unwrap(), [0, 1, 2]);
-    assert_eq!(share(&broker, "b", "").await.unwrap(), [3, 4]);
-    let circle = r#","strategyName":"AVG_BY_CIRCLE""#;
+    assert_eq!(share(&broker, "a", USUAL).await.unwrap(), [0, 1, 2]);
+    assert_eq!(share(&broker, "b", USUAL).await.unwrap(), [3, 4]);
+    let circle = ("strategyName", "AVG_BY_CIRCLE");
     assert_eq!(share(&broker, "b", circle).await.unwrap(), [1, 3]);
-    assert_eq!(share(&broker, "stranger", "").await.unwrap(), [0; 0]);
-    let broadcast = r#","messageModel":"BROADCASTING""#;
+    assert_eq!(share(&broker, "stranger", USUAL).await.unwrap(), [0; 0]);
+    let broadcast = ("messageModel", "BROADCASTING");
     assert_eq!(
         share(&broker, "a", broadcast).await.unwrap(),
         [0, 1, 2, 3, 4]
     );
-    assert_eq!(share(&broker, "a", r#","strategyName":"NOPE""#).await, None);
-    assert_eq!(share(&broker, "a", r#","topic":"none""#).await, None);
+    assert_eq!(share(&broker, "a", ("strategyName", "NOPE")).await, None);
+    assert_eq!(share(&broker, "a", ("topic", "none")).await, None);
     ok(broker
         .ask_body(code::UPDATE_BROKER_CONFIG, "serverLoadBalancerEnable=false")
         .await);
-    assert_eq!(share(&broker, "b", "").await.unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(share(&broker, "b", USUAL).await.unwrap(), [0, 1, 2, 3, 4]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -33,7 +33,7 @@ const TOPICS_MAX: usize = 10_000;
 const ASK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The queues of a topic that consumers share, sorted.
-pub type Queues = Arc<Vec<MessageQueue>>;
+pub(crate) type Queues = Arc<Vec<MessageQueue>>;
 
 #[derive(Debug)]
 struct Kept {
@@ -44,7 +44,7 @@ struct Kept {
 
 /// The answers kept.
 #[derive(Debug)]
-pub struct Routes {
+pub(crate) struct Routes {
     client: Client,
     kept: Mutex<HashMap<String, Kept>>,
 }
@@ -52,7 +52,7 @@ pub struct Routes {
 impl Routes {
     /// Nothing known yet; `client` reaches the NameServers.
     #[must_use]
-    pub fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
             kept: Mutex::default(),
@@ -61,7 +61,7 @@ impl Routes {
 
     /// Readable queues of a topic on all brokers; `None`: unknown. Waits for a peer: not on an io
     /// thread.
-    pub fn queues(&self, core: &Core, topic: &str) -> Option<Queues> {
+    pub(crate) fn queues(&self, core: &Core, topic: &str) -> Option<Queues> {
         let servers = parse_addresses(&core.settings.get().namesrv_addr).unwrap_or_default();
         if servers.is_empty() {
             return own_queues(core, topic);
@@ -72,31 +72,25 @@ impl Routes {
         {
             return kept.queues.clone();
         }
-        match core.workers.handle().block_on(self.ask(&servers, topic)) {
-            Some(queues) => {
-                let mut kept = lock(&self.kept);
-                if kept.len() >= TOPICS_MAX {
-                    kept.retain(|_, entry| now.since(entry.at) < FRESH_MILLIS);
-                }
-                if kept.len() < TOPICS_MAX {
-                    kept.insert(
-                        topic.to_owned(),
-                        Kept {
-                            at: now,
-                            queues: queues.clone(),
-                        },
-                    );
-                }
-                queues
-            }
-            None => {
-                let kept = lock(&self.kept);
-                let last = kept
-                    .get(topic)
-                    .filter(|last| now.since(last.at) < KEPT_MILLIS);
-                last.and_then(|last| last.queues.clone())
-            }
+        let asked = core.workers.handle().block_on(self.ask(&servers, topic));
+        let mut kept = lock(&self.kept);
+        let Some(queues) = asked else {
+            let last = kept
+                .get(topic)
+                .filter(|last| now.since(last.at) < KEPT_MILLIS);
+            return last.and_then(|last| last.queues.clone());
+        };
+        if kept.len() >= TOPICS_MAX {
+            kept.retain(|_, entry| now.since(entry.at) < FRESH_MILLIS);
         }
+        if kept.len() < TOPICS_MAX {
+            let entry = Kept {
+                at: now,
+                queues: queues.clone(),
+            };
+            kept.insert(topic.to_owned(), entry);
+        }
+        queues
     }
 
     /// Outer `None`: nobody answered.

@@ -21,14 +21,14 @@ type Bits = BTreeMap<String, BTreeMap<String, i32>>;
 
 /// The table.
 #[derive(Debug)]
-pub struct Forbidden {
+pub(crate) struct Forbidden {
     path: PathBuf,
     bits: RwLock<Arc<Bits>>,
 }
 
 impl Forbidden {
     /// Reads the table from `folder`.
-    pub fn open(folder: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join("groupForbidden.json");
         let own = files::read(&path, |text| serde_json::from_slice::<Bits>(text))?;
         let bits = match own {
@@ -47,20 +47,20 @@ impl Forbidden {
 
     /// The whole table.
     #[must_use]
-    pub fn snapshot(&self) -> Arc<Bits> {
+    pub(crate) fn snapshot(&self) -> Arc<Bits> {
         Arc::clone(&self.bits.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether a group may not read a topic.
     #[must_use]
-    pub fn is_unreadable(&self, group: &str, topic: &str) -> bool {
+    pub(crate) fn is_unreadable(&self, group: &str, topic: &str) -> bool {
         let bits = self.bits.read().unwrap_or_else(PoisonError::into_inner);
         let found = bits.get(group).and_then(|topics| topics.get(topic));
         found.is_some_and(|bits| bits & UNREADABLE != 0)
     }
 
     /// Forbids or allows reading; waits for the disk.
-    pub fn set_readable(
+    pub(crate) fn set_readable(
         &self,
         group: &str,
         topic: &str,
@@ -80,7 +80,7 @@ impl Forbidden {
     }
 
     /// Forgets a group; waits for the disk if it had an entry.
-    pub fn remove_group(&self, group: &str) -> Result<(), PersistError> {
+    pub(crate) fn remove_group(&self, group: &str) -> Result<(), PersistError> {
         self.change(|bits| {
             bits.remove(group);
         })
@@ -122,10 +122,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the test writes a file of the Java broker"
-    )]
     fn the_table_inside_javas_group_file_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"{"forbiddenTable":{"g":{"t":4}}}"#;

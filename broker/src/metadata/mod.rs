@@ -15,7 +15,7 @@ mod topics;
 
 pub use files::{LoadError, PersistError};
 pub(crate) use files::{read as read_json, replace as write_json};
-pub use forbidden::Forbidden;
+pub(crate) use forbidden::Forbidden;
 pub use offsets::{OffsetTable, Pending};
 pub use request_modes::RequestModes;
 pub use system_topics::system_topics;

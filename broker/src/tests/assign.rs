@@ -1,11 +1,11 @@
 //! Sharing queues: 400 and 401.
 
 use rmq_protocol::{
-    body::{MessageRequestMode, QueryAssignmentResponse},
-    remoting::{Command, request_code as code},
+    body::{MessageRequestMode, QueryAssignmentResponse, QueueData, TopicRouteData},
+    remoting::{Command, request_code as code, response_code},
 };
 
-use super::{TestBroker, ok, refused};
+use super::{Peer, TestBroker, ok, refused};
 
 const USUAL: (&str, &str) = ("", "");
 
@@ -97,4 +97,60 @@ async fn a_mode_is_set_for_known_names_only_and_pop_is_refused() {
     refused(&set("none", "G", "PULL").await, 17, "none");
     refused(&set("T", "none", "PULL").await, 26, "none");
     refused(&set("T", "G", "POP").await, 1, "POP");
+}
+
+/// A NameServer that knows topic `T` on two brokers.
+fn name_server(request: &Command) -> Command {
+    if request.code != code::GET_ROUTEINFO_BY_TOPIC {
+        return Command::success(0);
+    }
+    if request.ext.get("topic") != Some("T") {
+        return Command::response(0, response_code::TOPIC_NOT_EXIST);
+    }
+    let data = |broker: &str| QueueData {
+        broker_name: broker.to_owned(),
+        perm: 6,
+        read_queue_nums: 2,
+        ..QueueData::default()
+    };
+    let route = TopicRouteData {
+        queue_datas: vec![data("b"), data("other")],
+        ..TopicRouteData::default()
+    };
+    Command::success(0).with_body(route.to_json())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_of_all_brokers_are_shared_when_a_name_server_knows_them() {
+    let servers = Peer::start(name_server);
+    let broker = TestBroker::start_with(&format!("namesrvAddr={}", servers.address())).await;
+    let _a = broker.consumer("a", ("G", &["T"]), silent).await;
+    let _b = broker.consumer("b", ("G", &["T"]), silent).await;
+    let body = r#"{"clientId":"b","consumerGroup":"G","topic":"T","strategyName":"AVG"}"#;
+    let answer = ok(broker.ask_body(code::QUERY_ASSIGNMENT, body).await);
+    let body = QueryAssignmentResponse::from_json(&answer.body).unwrap();
+    let share = body.message_queue_assignments.unwrap();
+    let share: Vec<_> = share
+        .iter()
+        .map(|assigned| {
+            (
+                assigned.message_queue.broker_name.as_str(),
+                assigned.message_queue.queue_id,
+            )
+        })
+        .collect();
+    assert_eq!(share, [("other", 0), ("other", 1)]);
+    assert_eq!(self::share(&broker, "a", ("topic", "U")).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_server_that_does_not_answer_takes_no_queue_away() {
+    let broker = TestBroker::start_with("namesrvAddr=127.0.0.1:1").await;
+    broker.topic("T", 4).await;
+    let _a = broker.consumer("a", ("G", &["T"]), silent).await;
+    assert_eq!(
+        share(&broker, "a", USUAL).await,
+        None,
+        "the client keeps what it has"
+    );
 }

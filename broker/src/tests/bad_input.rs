@@ -59,7 +59,7 @@ async fn a_request_without_its_fields_is_answered_with_the_name_of_one() {
         let remark = answer.remark.unwrap_or_default();
         assert_eq!(answer.code, 1, "{request}: {remark}");
         assert!(
-            remark.contains("<") && remark.contains("null"),
+            remark.contains('<') && remark.contains("null"),
             "{request}: {remark}"
         );
     }

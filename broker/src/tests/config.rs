@@ -51,10 +51,6 @@ async fn only_changed_keys_are_kept_beside_the_users_own_file() {
         .ask_body(code::UPDATE_BROKER_CONFIG, "traceOn=false")
         .await);
     let path = broker.folder().join("config/broker-overrides.properties");
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the test reads what the broker wrote"
-    )]
     let text = std::fs::read(path).unwrap();
     let kept = java_properties::parse_map(&text).unwrap();
     assert_eq!(

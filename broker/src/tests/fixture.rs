@@ -3,14 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use rmq_net::{Client, ClientOptions, Connection, Outbox, Request, Service};
+use rmq_net::{
+    Client, ClientOptions, Connection, IoThreads, ListenOptions, Listener, Outbox, Request, Service,
+};
 use rmq_protocol::{
     body::{
         ConsumerData, HeartbeatData, KvTable, MessageModel, ProducerData, SubscriptionData,
         TopicConfig,
     },
     header::{CreateTopic, PULL_SUBSCRIPTION, PULL_SUSPEND, PullMessage, SendMessageV2},
-    message::Record,
+    message::{Record, properties},
     remoting::{Command, request_code as code},
 };
 use rmq_types::SystemClock;
@@ -173,12 +175,13 @@ impl TestBroker {
         &self,
         (topic, queue_id): (&str, i32),
         body: &str,
-        properties: &[(&str, &str)],
+        pairs: &[(&str, &str)],
     ) -> Command {
-        let text: String = properties
-            .iter()
-            .map(|(name, value)| format!("{name}\u{1}{value}\u{2}"))
-            .collect();
+        let mut text = Vec::new();
+        for (name, value) in pairs {
+            properties::push(&mut text, name, value.as_bytes());
+        }
+        let text = String::from_utf8(text).unwrap();
         let header = SendMessageV2 {
             producer_group: "p".into(),
             topic: topic.into(),
@@ -297,6 +300,28 @@ impl TestBroker {
 /// A consumer that stays online while it is held.
 pub(super) struct Consumer {
     _client: Client,
+}
+
+/// A peer of the broker, such as a NameServer, that answers as the test says.
+pub(super) struct Peer {
+    listener: Listener,
+    // Dropped last: the connections' tasks run here.
+    _io: IoThreads,
+}
+
+impl Peer {
+    /// Listens on a free port.
+    pub(super) fn start(answer: fn(&Command) -> Command) -> Self {
+        let io = IoThreads::start(1, "peer").unwrap();
+        let options = ListenOptions::new(([127, 0, 0, 1], 0).into());
+        let listener = Listener::bind(&io, options, Arc::new(Answering(answer))).unwrap();
+        Self { listener, _io: io }
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> String {
+        self.listener.local_addr().to_string()
+    }
 }
 
 struct Answering(fn(&Command) -> Command);

@@ -17,4 +17,4 @@ mod relay;
 mod reset;
 mod topic;
 
-use fixture::{Consumer, TestBroker, ok, refused};
+use fixture::{Consumer, Peer, TestBroker, ok, refused};

@@ -13,7 +13,7 @@ use rmq_protocol::{
     },
     remoting::response_code,
 };
-use rmq_types::system;
+use rmq_types::{TopicName, system};
 
 use super::body_of;
 use crate::{
@@ -81,6 +81,7 @@ pub(super) fn query(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             )));
         }
     }
+    TopicName::check(&asked.topic)?;
     let settings = core.settings.get();
     let mode = mode_of(core, &settings, &asked);
     let share = share_of(core, &settings, &asked, &mode);

@@ -65,6 +65,10 @@ pub(super) fn info(core: &Arc<Core>, _call: &Call<'_>) -> Answer {
 struct Table(BTreeMap<String, String>);
 
 impl Table {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "values are numbers and fresh texts"
+    )]
     fn put(&mut self, key: &str, value: impl ToString) {
         self.0.insert(key.to_owned(), value.to_string());
     }

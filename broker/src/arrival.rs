@@ -9,7 +9,10 @@ use std::sync::{
 
 use bytes::BytesMut;
 use rmq_net::Connection;
-use rmq_protocol::header::PullMessage;
+use rmq_protocol::{
+    header::PullMessage,
+    remoting::{Command, response_code},
+};
 use rmq_store::{Arrival, RecoveryProgress, StoreListener};
 use rmq_types::{CommitLogOffset, system};
 
@@ -124,25 +127,16 @@ pub fn answer_pull(core: &Core, held: HeldPull) {
 
 /// Answers sends whose messages are on the disk.
 pub fn answer_parked(core: &Core, groups: Vec<ParkedGroup>) {
-    let settings = core.settings.get();
-    for group in groups {
-        let mut out = BytesMut::new();
-        for reply in &group.replies {
-            send::write_reply(
-                &settings,
-                reply,
-                rmq_protocol::remoting::response_code::SUCCESS,
-                &mut out,
-            );
-        }
-        let _ = group.conn.send_frame(&out);
-    }
+    answer_stored(core, groups, response_code::SUCCESS);
 }
 
 /// Answers sends whose flush took too long: stored, but not known to be on the disk.
 pub fn answer_late(core: &Core, groups: Vec<ParkedGroup>) {
+    answer_stored(core, groups, response_code::FLUSH_DISK_TIMEOUT);
+}
+
+fn answer_stored(core: &Core, groups: Vec<ParkedGroup>, code: i32) {
     let settings = core.settings.get();
-    let code = rmq_protocol::remoting::response_code::FLUSH_DISK_TIMEOUT;
     for group in groups {
         let mut out = BytesMut::new();
         for reply in &group.replies {
@@ -153,7 +147,6 @@ pub fn answer_late(core: &Core, groups: Vec<ParkedGroup>) {
 }
 
 fn refuse_parked(groups: Vec<ParkedGroup>, reason: &str) {
-    use rmq_protocol::remoting::{Command, response_code};
     for group in groups {
         for reply in &group.replies {
             let answer = Command::response(reply.opaque, response_code::SERVICE_NOT_AVAILABLE)

@@ -29,17 +29,34 @@ pub struct ParkedGroup {
 /// Groups in the order of their log offsets, nearly: appends of two threads may swap.
 #[derive(Debug, Default)]
 pub struct Parked {
-    groups: Mutex<VecDeque<ParkedGroup>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// Every send asks how many wait, so the count is kept beside the groups and not walked.
+#[derive(Debug, Default)]
+struct Waiting {
+    groups: VecDeque<ParkedGroup>,
+    replies: usize,
+}
+
+impl Waiting {
+    fn take_front(&mut self, count: usize) -> Vec<ParkedGroup> {
+        let taken: Vec<ParkedGroup> = self.groups.drain(..count).collect();
+        self.replies -= taken.iter().map(|group| group.replies.len()).sum::<usize>();
+        taken
+    }
 }
 
 impl Parked {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<ParkedGroup>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets a group wait.
     pub fn park(&self, group: ParkedGroup) {
-        self.lock().push_back(group);
+        let mut waiting = self.lock();
+        waiting.replies += group.replies.len();
+        waiting.groups.push_back(group);
     }
 
     /// Takes the groups that are durable. One that stands behind a later offset waits for the next
@@ -56,26 +73,26 @@ impl Parked {
     }
 
     fn take_while(&self, ready: impl Fn(&ParkedGroup) -> bool) -> Vec<ParkedGroup> {
-        let mut groups = self.lock();
-        let count = groups.iter().take_while(|group| ready(group)).count();
-        groups.drain(..count).collect()
+        let mut waiting = self.lock();
+        let count = waiting
+            .groups
+            .iter()
+            .take_while(|group| ready(group))
+            .count();
+        waiting.take_front(count)
     }
 
     /// Takes everything.
     #[must_use]
     pub fn drain(&self) -> Vec<ParkedGroup> {
-        self.lock().drain(..).collect()
+        let mut waiting = self.lock();
+        let count = waiting.groups.len();
+        waiting.take_front(count)
     }
 
     /// Number of replies that wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().iter().map(|group| group.replies.len()).sum()
-    }
-
-    /// Whether nobody waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().replies
     }
 }

@@ -16,7 +16,6 @@ use rmq_protocol::{
     message::{
         Record,
         properties::{self, names},
-        sys_flag,
     },
 };
 use rmq_store::{Append, AppendError, ErrorClass, ReadRequest, ReadStatus};
@@ -286,12 +285,7 @@ fn deliver(core: &Core, record: &[u8]) -> bool {
         queue_id,
         tags_code: properties::tags_code(&text),
         flag: record.flag,
-        sys_flag: record.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6)
-            | if record.born_host.is_ipv6() {
-                sys_flag::BORN_HOST_V6
-            } else {
-                0
-            },
+        sys_flag: record.sys_flag,
         born_at: record.born_at,
         born_host: record.born_host,
         reconsume_times: record.reconsume_times,

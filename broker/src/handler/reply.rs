@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use rmq_protocol::{
     header::{PushReplyMessage, SendMessageResponse, SendMessageV1, SendMessageV2},
-    message::{
-        properties::{self, names},
-        sys_flag,
-    },
+    message::properties::{self, names},
     remoting::{Command, request_code, response_code},
 };
 use rmq_store::Append;
@@ -122,17 +119,7 @@ fn store(
         queue_id: 0,
         tags_code: properties::tags_code(text),
         flag: header.flag,
-        sys_flag: (header.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6))
-            | if born_host.is_ipv6() {
-                sys_flag::BORN_HOST_V6
-            } else {
-                0
-            }
-            | if core.identity.address.is_ipv6() {
-                sys_flag::STORE_HOST_V6
-            } else {
-                0
-            },
+        sys_flag: header.sys_flag,
         born_at: header.born_timestamp,
         born_host,
         reconsume_times: header.reconsume_times.unwrap_or(0),

@@ -9,7 +9,6 @@ use rmq_protocol::{
     message::{
         Record,
         properties::{self, names},
-        sys_flag,
     },
     remoting::{VERSION_MAX_RECONSUME, response_code},
 };
@@ -140,17 +139,7 @@ fn store_copy(
         queue_id,
         tags_code: properties::tags_code(&text),
         flag: record.flag,
-        sys_flag: (record.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6))
-            | if record.born_host.is_ipv6() {
-                sys_flag::BORN_HOST_V6
-            } else {
-                0
-            }
-            | if core.identity.address.is_ipv6() {
-                sys_flag::STORE_HOST_V6
-            } else {
-                0
-            },
+        sys_flag: record.sys_flag,
         born_at: record.born_at,
         born_host: record.born_host,
         reconsume_times: record.reconsume_times.saturating_add(1),

@@ -20,5 +20,5 @@ pub use offsets::{OffsetTable, Pending};
 pub use request_modes::RequestModes;
 pub use system_topics::system_topics;
 pub(crate) use system_topics::{PERM_INHERIT, PERM_READ, PERM_WRITE};
-pub use table::{ConfigTable, Kind};
+pub use table::ConfigTable;
 pub use topics::{TopicProblem, check_attributes, check_settings};

@@ -218,7 +218,7 @@ impl OffsetTable {
             for (group, queues) in groups {
                 let key = format!("{topic}@{group}");
                 for (queue, progress) in queues {
-                    let mut put = |table: &mut BTreeMap<String, BTreeMap<i32, i64>>, value| {
+                    let put = |table: &mut BTreeMap<String, BTreeMap<i32, i64>>, value| {
                         if let Some(offset) = value {
                             table.entry(key.clone()).or_default().insert(*queue, offset);
                         }

@@ -8,6 +8,6 @@ mod locks;
 mod producers;
 pub mod subscription;
 
-pub use consumers::{Consumers, GroupChange, GroupView, Heartbeat, Member};
-pub use locks::{LOCK_MILLIS, QueueKey, QueueLocks};
+pub use consumers::{Consumers, Heartbeat, Member};
+pub use locks::{QueueKey, QueueLocks};
 pub use producers::{Producer, Producers};

@@ -97,3 +97,27 @@ async fn a_message_tried_too_often_ends_in_the_dead_letter_topic() {
         "none",
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_sent_too_often_makes_its_dead_letter_topic_and_is_not_delayed_again() {
+    let broker = TestBroker::start().await;
+    broker.group("G").await;
+    broker.topic("%RETRY%G", 1).await;
+    for body in ["first", "second"] {
+        let command = Command::request(code::SEND_MESSAGE_V2)
+            .with_ext("a", "P")
+            .with_ext("b", "%RETRY%G")
+            .with_ext("c", "TBW102")
+            .with_ext("d", "1")
+            .with_ext("e", "0")
+            .with_ext("f", "0")
+            .with_ext("g", "1700000000000")
+            .with_ext("h", "0")
+            .with_ext("i", "DELAY\u{1}5\u{2}")
+            .with_ext("j", "17")
+            .with_body(body.as_bytes().to_vec());
+        ok(broker.call(command).await);
+    }
+    let letters = broker.pull("G", ("%DLQ%G", 0), 0).await;
+    assert_eq!(letters.bodies, ["first", "second"]);
+}

@@ -118,7 +118,7 @@ fn serve_off_thread(core: &Arc<Core>, conn: &Arc<Connection>, header: &Header<'_
     let settings = core.settings.get();
     let call = Call { conn, header, body };
     let mut out = BytesMut::new();
-    let mut group = Group::new(core, &settings, core.now());
+    let mut group = Group::on_worker(core, &settings, core.now());
     let failure =
         match topic_for_send(core, &settings, &call).and_then(|()| match group.add(&call) {
             Ok(()) => Ok(()),
@@ -274,7 +274,7 @@ fn reply(
         msg_id,
         queue_id: prepared.answer_queue,
         queue_offset: first.queue_offset.get(),
-        transaction_id: prepared.unique_key.to_string(),
+        transaction_id: prepared.unique_key.clone(),
     }
 }
 

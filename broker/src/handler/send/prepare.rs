@@ -51,7 +51,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) topic: Cow<'a, str>,
     /// Queue that the client is told.
     pub(crate) answer_queue: u32,
-    pub(crate) unique_key: Cow<'a, str>,
+    pub(crate) unique_key: String,
     messages: Range<usize>,
 }
 
@@ -76,6 +76,8 @@ pub(crate) struct Group<'a> {
     core: &'a Core,
     settings: &'a Settings,
     now: Timestamp,
+    /// On a worker: a missing dead-letter topic may be made.
+    may_wait: bool,
     prepared: Vec<Prepared<'a>>,
     messages: Vec<Message<'a>>,
     texts: Vec<u8>,
@@ -111,9 +113,18 @@ impl<'a> Group<'a> {
             core,
             settings,
             now,
+            may_wait: false,
             prepared,
             messages,
             texts,
+        }
+    }
+
+    /// The same on a worker, which may wait for a disk.
+    pub(crate) fn on_worker(core: &'a Core, settings: &'a Settings, now: Timestamp) -> Self {
+        Self {
+            may_wait: true,
+            ..Self::new(core, settings, now)
         }
     }
 
@@ -171,29 +182,23 @@ impl<'a> Group<'a> {
         {
             target = (Cow::Owned(letter), 0);
         }
-        let mut text = properties_of(&header);
+        let mut text = Cow::Borrowed(header.properties.as_deref().unwrap_or_default().as_bytes());
         if target.0 != header.topic {
             // A dead letter is not delayed once more.
             let mut plain = Vec::with_capacity(text.len());
             properties::copy_without(&text, &[names::DELAY], &mut plain);
             text = Cow::Owned(plain);
         }
-        let unique_key = self.add_message(
-            &header,
-            call,
-            target.clone(),
-            call.body,
-            (text, header.flag),
-            reconsume,
-        )?;
-        let wait = !scan::scan(self.texts.get(unique_key.text).unwrap_or_default()).no_wait;
+        let source = Source::new(call.body, &text, header.flag);
+        let wait = !source.found.no_wait;
+        let unique_key = self.add_message(&header, call, target.clone(), source, reconsume)?;
         self.prepared.push(Prepared {
             opaque: call.header.opaque,
             wants_reply: !call.header.is_oneway(),
             wait,
             topic: target.0,
             answer_queue: queue_id,
-            unique_key: unique_key.key,
+            unique_key,
             messages: start..self.messages.len(),
         });
         Ok(())
@@ -217,6 +222,9 @@ impl<'a> Group<'a> {
         }
         let letter = system::dlq_topic(group);
         if !self.core.topics.contains(&letter) {
+            if !self.may_wait {
+                return Err(Refusal::NeedsWork);
+            }
             send_back::make_dead_letter_topic(self.core, &letter)?;
         }
         Ok(Some(letter))
@@ -246,20 +254,20 @@ impl<'a> Group<'a> {
             if item.body.is_empty() {
                 return Err(illegal("a message of the batch has no body"));
             }
-            let found = scan::scan(item.properties);
+            let source = Source::new(item.body, item.properties, item.flag);
+            let found = &source.found;
             if found.delay.is_some() || found.timer || found.transaction {
                 return Err(illegal(
                     "a batch can not hold delayed or transaction messages",
                 ));
             }
             wait &= !found.no_wait;
-            let text = (Cow::Borrowed(item.properties), item.flag);
             let target = (header.topic.clone(), queue_id);
-            let added = self.add_message(&header, call, target, item.body, text, 0)?;
+            let key = self.add_message(&header, call, target, source, 0)?;
             if !keys.is_empty() {
                 keys.push(',');
             }
-            keys.push_str(&added.key);
+            keys.push_str(&key);
         }
         if self.messages.len() == start {
             return Err(illegal("the batch holds no message"));
@@ -270,7 +278,7 @@ impl<'a> Group<'a> {
             wait,
             topic: header.topic,
             answer_queue: queue_id,
-            unique_key: Cow::Owned(keys),
+            unique_key: keys,
             messages: start..self.messages.len(),
         });
         Ok(())
@@ -281,10 +289,15 @@ impl<'a> Group<'a> {
         header: &SendMessageV2<'a>,
         call: &Call<'a>,
         (topic, queue_id): (Cow<'a, str>, u32),
-        body: &'a [u8],
-        (text, flag): (Cow<'a, [u8]>, i32),
+        source: Source<'a, '_>,
         reconsume_times: i32,
-    ) -> Result<Added<'a>, Refusal> {
+    ) -> Result<String, Refusal> {
+        let Source {
+            body,
+            text,
+            flag,
+            found,
+        } = source;
         let max = self.settings.max_message_size.get() as usize;
         if body.len() > max {
             return Err(illegal(format!(
@@ -292,7 +305,6 @@ impl<'a> Group<'a> {
                 body.len()
             )));
         }
-        let found = scan::scan(&text);
         if found.transaction || sys_flag::transaction(header.sys_flag) != 0 {
             return Err(
                 Failure::no_permission("transaction messages are not supported yet").into(),
@@ -305,25 +317,19 @@ impl<'a> Group<'a> {
             );
         }
         let start = self.texts.len();
-        let key = self.write_text(&text, &found);
+        let key = self.write_text(text, &found);
         let mut message = Message {
             topic,
             queue_id,
             tags_code: found.tags_code,
             flag,
-            sys_flag: header.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6),
+            sys_flag: header.sys_flag,
             born_at: header.born_timestamp,
             born_host: call.conn.peer_addr(),
             reconsume_times,
             body,
             text: start..0,
         };
-        if call.conn.peer_addr().is_ipv6() {
-            message.sys_flag |= sys_flag::BORN_HOST_V6;
-        }
-        if self.core.identity.address.is_ipv6() {
-            message.sys_flag |= sys_flag::STORE_HOST_V6;
-        }
         if level > 0 {
             let target = (message.topic.as_ref(), queue_id);
             let rest = delay::rest(&self.core.delays, self.now, level, target, &mut self.texts);
@@ -332,13 +338,12 @@ impl<'a> Group<'a> {
             message.tags_code = rest.tags_code;
         }
         message.text.end = self.texts.len();
-        let range = message.text.clone();
         self.messages.push(message);
-        Ok(Added { key, text: range })
+        Ok(key)
     }
 
     /// Copies the client's properties into the group's buffer, adds cluster and unique key.
-    fn write_text(&mut self, text: &Cow<'a, [u8]>, found: &scan::Scan<'_>) -> Cow<'a, str> {
+    fn write_text(&mut self, text: &[u8], found: &scan::Scan<'_>) -> String {
         if found.internal || (found.timer && found.delay.is_some()) {
             let mut dropped = scan::INTERNAL.to_vec();
             if found.delay.is_some() {
@@ -360,11 +365,11 @@ impl<'a> Group<'a> {
             }
         }
         let key = match found.unique_key {
-            Some(key) => Cow::Owned(key.to_owned()),
+            Some(key) => key.to_owned(),
             None => {
                 let key = self.core.unique_ids.make(self.now);
                 properties::push(&mut self.texts, names::UNIQ_KEY, key.as_bytes());
-                Cow::Owned(key)
+                key
             }
         };
         let cluster = self.settings.broker_cluster_name.as_bytes();
@@ -402,16 +407,22 @@ impl<'a> Group<'a> {
     }
 }
 
-struct Added<'a> {
-    key: Cow<'a, str>,
-    text: Range<usize>,
+/// What a client sent of one message, its properties looked through once.
+struct Source<'a, 't> {
+    body: &'a [u8],
+    text: &'t [u8],
+    flag: i32,
+    found: scan::Scan<'t>,
 }
 
-fn properties_of<'a>(header: &SendMessageV2<'a>) -> Cow<'a, [u8]> {
-    match &header.properties {
-        None => Cow::Borrowed(&[]),
-        Some(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
-        Some(Cow::Owned(text)) => Cow::Owned(text.clone().into_bytes()),
+impl<'a, 't> Source<'a, 't> {
+    fn new(body: &'a [u8], text: &'t [u8], flag: i32) -> Self {
+        Self {
+            body,
+            text,
+            flag,
+            found: scan::scan(text),
+        }
     }
 }
 

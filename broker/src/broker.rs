@@ -460,7 +460,8 @@ fn open(
     topics.put(missing_system_topics(&settings, &topics), now)?;
     let levels =
         schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
-    let (registrar, asks) = Registrar::new();
+    let servers = register::parse_addresses(&settings.namesrv_addr).map_err(StartError::Setting)?;
+    let (registrar, asks) = Registrar::new(servers.len());
     let core = Arc::new(Core {
         unique_ids: UniqueIds::new(
             identity.address.ip(),

@@ -53,14 +53,15 @@ pub struct Registrar {
 }
 
 impl Registrar {
-    /// The handle, and what the loop reads.
+    /// The handle, and what the loop reads. `known` is the number of NameServers configured: until
+    /// the first round has reached a majority of them, the broker is not registered.
     #[must_use]
-    pub fn new() -> (Self, mpsc::Receiver<Ask>) {
+    pub fn new(known: usize) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, receiver) = mpsc::channel(ASKS_MAX);
         let handle = Self {
             asks,
             reached: AtomicUsize::new(0),
-            known: AtomicUsize::new(0),
+            known: AtomicUsize::new(known),
             registered: Mutex::default(),
         };
         (handle, receiver)
@@ -309,7 +310,13 @@ pub async fn unregister_all(core: &Core, client: &Client) {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_addresses;
+    use super::{Registrar, parse_addresses};
+
+    #[test]
+    fn a_broker_that_has_not_registered_yet_is_registered_only_where_there_is_nobody_to_ask() {
+        assert!(!Registrar::new(1).0.is_registered());
+        assert!(Registrar::new(0).0.is_registered());
+    }
 
     #[test]
     fn lists_are_split_at_semicolons_and_commas() {

@@ -6,6 +6,7 @@
 use crate::local::folder::{self, ClaimError, ProcessLock};
 use crate::local::plan::{LocalPlan, ProcessPlan};
 use crate::local::report::{Report, Row};
+use crate::local::reserve;
 use crate::local::routes::{self, Expected};
 use crate::local::state::{Phase, ProcessState};
 use crate::local::supervise::{Order, StateCell, Supervisor};
@@ -31,6 +32,13 @@ pub struct RunOptions {
     pub program: PathBuf,
     /// The folder that the plan speaks of.
     pub data_dir: PathBuf,
+    /// Longest wait before a process that crashed is started again.
+    pub restart_wait_max: Duration,
+}
+
+impl RunOptions {
+    /// The longest wait of a kubelet.
+    pub const RESTART_WAIT_MAX: Duration = Duration::from_mins(5);
 }
 
 /// Why a cluster did not come up.
@@ -67,7 +75,7 @@ struct Member {
 #[derive(Debug)]
 pub struct LocalCluster {
     plan: LocalPlan,
-    program: PathBuf,
+    options: RunOptions,
     name_servers: Vec<Member>,
     brokers: Vec<Member>,
     name_server_tasks: JoinSet<()>,
@@ -86,7 +94,7 @@ impl LocalCluster {
         let (changes, seen) = watch::channel(0);
         Ok(Self {
             plan,
-            program: options.program.clone(),
+            options: options.clone(),
             name_servers: Vec::new(),
             brokers: Vec::new(),
             name_server_tasks: JoinSet::new(),
@@ -196,7 +204,9 @@ impl LocalCluster {
         };
         let (state, reader) = watch::channel(ProcessState::new());
         let supervisor = Supervisor {
-            program: self.program.clone(),
+            program: self.options.program.clone(),
+            restart_wait_max: self.options.restart_wait_max,
+            reserved: reserve::reserve(&plan).ok().flatten(),
             plan: plan.clone(),
             name_servers,
             orders: orders.subscribe(),

@@ -11,6 +11,7 @@ pub mod plan;
 mod probe;
 mod ready_line;
 mod report;
+mod reserve;
 mod routes;
 mod state;
 mod supervise;

@@ -9,6 +9,7 @@ use crate::local::child::{Addresses, Child};
 use crate::local::plan::ProcessPlan;
 use crate::local::probe;
 use crate::local::ready_line::ReadyLine;
+use crate::local::reserve::Reserved;
 use crate::local::state::{Phase, ProcessState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,8 +26,8 @@ const PROBE_PERIOD: Duration = Duration::from_secs(1);
 const LIVENESS_PERIOD: Duration = Duration::from_secs(10);
 const LIVENESS_FAILURES: u32 = 3;
 
-/// Tries of a process that takes free ports and never came to listen: two that start at once may
-/// have been given the same one.
+/// Tries of a process that takes free ports and never came to listen: where none could be reserved,
+/// two that start at once may have been given the same one.
 const FREE_PORT_TRIES: u32 = 3;
 
 /// What a supervisor shall do.
@@ -71,6 +72,9 @@ async fn asked_to_stop(orders: &mut watch::Receiver<Order>) {
 pub(crate) struct Supervisor {
     pub(crate) program: PathBuf,
     pub(crate) plan: ProcessPlan,
+    /// Free ports that are kept for it, if it was planned without.
+    pub(crate) reserved: Option<Reserved>,
+    pub(crate) restart_wait_max: Duration,
     pub(crate) name_servers: String,
     pub(crate) orders: watch::Receiver<Order>,
     pub(crate) cell: StateCell,
@@ -83,7 +87,7 @@ enum End {
 
 impl Supervisor {
     pub(crate) async fn run(self) {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(self.restart_wait_max);
         let mut orders = self.orders.clone();
         let mut tries = 0;
         loop {
@@ -145,9 +149,13 @@ impl Supervisor {
     /// Where to listen: as planned the first time, and from then on where clients know us.
     fn addresses(&self) -> Addresses {
         let state = self.cell.state.borrow();
+        let (listen, health) = match &self.reserved {
+            Some(reserved) => (reserved.listen, reserved.health),
+            None => (self.plan.listen, self.plan.health),
+        };
         Addresses {
-            listen: state.address.unwrap_or(self.plan.listen),
-            health: state.health.unwrap_or(self.plan.health),
+            listen: state.address.unwrap_or(listen),
+            health: state.health.unwrap_or(health),
             name_servers: self.name_servers.clone(),
         }
     }

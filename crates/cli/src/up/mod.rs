@@ -16,6 +16,7 @@ use rmq_operator_api::{RocketMQCluster, parse_manifest, validate};
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// `rocketmq up`
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,13 @@ pub(crate) struct UpArgs {
     /// IP address of this computer on which all listen, and which clients are told
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     host: IpAddr,
+    /// Longest wait, in seconds, before a process that crashed is started again
+    #[arg(
+        long, value_name = "SECONDS",
+        default_value_t = RunOptions::RESTART_WAIT_MAX.as_secs(),
+        value_parser = clap::value_parser!(u64).range(..=86_400)
+    )]
+    restart_wait_max: u64,
     /// A table for people, or one JSON line when all is ready
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -82,7 +90,11 @@ pub(crate) fn run(args: &UpArgs) -> anyhow::Result<()> {
         .context("cannot start the runtime")?;
     runtime.block_on(Box::pin(serve(
         plan,
-        &RunOptions { program, data_dir },
+        &RunOptions {
+            program,
+            data_dir,
+            restart_wait_max: Duration::from_secs(args.restart_wait_max),
+        },
         args.output,
     )))
 }

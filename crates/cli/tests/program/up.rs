@@ -47,6 +47,13 @@ fn pid(report: &Value, path: &str) -> u32 {
         .unwrap()
 }
 
+/// The process in a line such as `broker-0-0 is ready (pid 7, restarts: 1)`.
+fn pid_in(line: &str) -> u32 {
+    let rest = line.split("pid ").nth(1);
+    let digits = rest.and_then(|rest| rest.split(',').next());
+    digits.and_then(|digits| digits.parse().ok()).unwrap()
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -111,11 +118,7 @@ fn a_killed_broker_comes_back_at_its_address_with_its_messages_and_a_stop_ends_a
     );
     let back = cluster.said("broker-0-0 is ready");
     assert!(!back.contains(&format!("pid {first},")), "{back}");
-    let second = back
-        .split("pid ")
-        .nth(1)
-        .and_then(|rest| rest.split(',').next());
-    let second: u32 = second.and_then(|pid| pid.parse().ok()).unwrap();
+    let second = pid_in(&back);
     assert_eq!(get(health, "/readyz").unwrap().0, 200);
     assert_eq!(body_at(&report, &place), b"before the crash");
 
@@ -126,6 +129,36 @@ fn a_killed_broker_comes_back_at_its_address_with_its_messages_and_a_stop_ends_a
             .iter()
             .all(|pid| !is_alive(*pid))
     );
+}
+
+#[test]
+fn a_broker_that_crashes_again_and_again_keeps_its_ports_and_waits_no_longer_than_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Running::start(&[
+        "up",
+        QUICKSTART,
+        "--ports",
+        "free",
+        "-o",
+        "json",
+        "--restart-wait-max",
+        "0",
+        "--data",
+        data(&dir),
+    ]);
+    let report = cluster.json();
+    let place = send(&report, "before all crashes");
+    let mut process = pid(&report, "/brokers/0/pid");
+    for crash in 1..=4 {
+        signal(process, Signal::KILL);
+        let back = cluster.said("broker-0-0 is ready");
+        assert!(back.contains(&format!("restarts: {crash})")), "{back}");
+        process = pid_in(&back);
+        let health = text(&report, "/brokers/0/health");
+        assert_eq!(get(health, "/readyz").unwrap().0, 200);
+    }
+    assert_eq!(body_at(&report, &place), b"before all crashes");
+    assert_eq!(cluster.terminate().code(), Some(0));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::{
 
 /// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// Response code.
     pub code: i32,
     /// Reason, for people.
@@ -26,12 +26,12 @@ pub struct Failure {
 }
 
 /// Outcome of a handler; the dispatcher sets the number of the request.
-pub type Answer = Result<Command, Failure>;
+pub(crate) type Answer = Result<Command, Failure>;
 
 impl Failure {
     /// Says which entry of a list it is about.
     #[must_use]
-    pub fn about(self, name: &str) -> Self {
+    pub(crate) fn about(self, name: &str) -> Self {
         let name: String = name.chars().take(128).collect();
         Self {
             remark: format!("{name:?}: {}", self.remark),
@@ -40,7 +40,7 @@ impl Failure {
     }
 
     /// A failure of some code.
-    pub fn new(code: i32, remark: impl Into<String>) -> Self {
+    pub(crate) fn new(code: i32, remark: impl Into<String>) -> Self {
         Self {
             code,
             remark: remark.into(),
@@ -48,17 +48,17 @@ impl Failure {
     }
 
     /// Code 1.
-    pub fn system(remark: impl Into<String>) -> Self {
+    pub(crate) fn system(remark: impl Into<String>) -> Self {
         Self::new(response_code::SYSTEM_ERROR, remark)
     }
 
     /// Code 29.
-    pub fn parameter(remark: impl Into<String>) -> Self {
+    pub(crate) fn parameter(remark: impl Into<String>) -> Self {
         Self::new(response_code::INVALID_PARAMETER, remark)
     }
 
     /// Code 17.
-    pub fn no_topic(topic: &str) -> Self {
+    pub(crate) fn no_topic(topic: &str) -> Self {
         Self::new(
             response_code::TOPIC_NOT_EXIST,
             format!("the topic[{topic}] not exist, apply first please!"),
@@ -66,7 +66,7 @@ impl Failure {
     }
 
     /// Code 26.
-    pub fn no_group(group: &str) -> Self {
+    pub(crate) fn no_group(group: &str) -> Self {
         Self::new(
             response_code::SUBSCRIPTION_GROUP_NOT_EXIST,
             format!("subscription group [{group}] does not exist"),
@@ -74,13 +74,13 @@ impl Failure {
     }
 
     /// Code 16.
-    pub fn no_permission(remark: impl Into<String>) -> Self {
+    pub(crate) fn no_permission(remark: impl Into<String>) -> Self {
         Self::new(response_code::NO_PERMISSION, remark)
     }
 }
 
 /// Success without fields.
-pub fn success() -> Command {
+pub(crate) fn success() -> Command {
     Command::success(0)
 }
 

@@ -25,7 +25,7 @@ use crate::{
 
 /// A pull that waits for a message.
 #[derive(Debug)]
-pub struct HeldPull {
+pub(crate) struct HeldPull {
     /// Who waits.
     pub conn: Arc<Connection>,
     /// Number of the request.
@@ -38,7 +38,7 @@ pub struct HeldPull {
 
 /// The store's listener. Knows the broker once it is built; a store that recovers has no clients.
 #[derive(Debug, Default)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     core: OnceLock<Weak<Core>>,
     waiting: AtomicUsize,
     poisoned: AtomicBool,
@@ -46,12 +46,12 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// Connects the listener to the broker.
-    pub fn attach(&self, core: &Arc<Core>) {
+    pub(crate) fn attach(&self, core: &Arc<Core>) {
         let _ = self.core.set(Arc::downgrade(core));
     }
 
     /// Notes how many pulls wait; see [`StoreListener::arrived`].
-    pub fn set_waiting(&self, count: usize) {
+    pub(crate) fn set_waiting(&self, count: usize) {
         self.waiting.store(count, Ordering::Release);
     }
 
@@ -86,7 +86,7 @@ impl StoreListener for Arrivals {
             woken
         };
         for waiter in woken {
-            answer_pull(&core, waiter.what);
+            answer_pull(&core, &waiter.what);
         }
     }
 
@@ -117,21 +117,21 @@ impl StoreListener for Arrivals {
 }
 
 /// Runs a held pull again; this time it is answered whatever there is.
-pub fn answer_pull(core: &Core, held: HeldPull) {
+pub(crate) fn answer_pull(core: &Core, held: &HeldPull) {
     let mut out = BytesMut::new();
-    pull::answer_again(core, &held, &mut out);
+    pull::answer_again(core, held, &mut out);
     if let Err(error) = held.conn.send_frame(&out) {
         tracing::debug!(peer = %held.conn.peer_addr(), %error, "a woken pull was not answered");
     }
 }
 
 /// Answers sends whose messages are on the disk.
-pub fn answer_parked(core: &Core, groups: Vec<ParkedGroup>) {
+pub(crate) fn answer_parked(core: &Core, groups: Vec<ParkedGroup>) {
     answer_stored(core, groups, response_code::SUCCESS);
 }
 
 /// Answers sends whose flush took too long: stored, but not known to be on the disk.
-pub fn answer_late(core: &Core, groups: Vec<ParkedGroup>) {
+pub(crate) fn answer_late(core: &Core, groups: Vec<ParkedGroup>) {
     answer_stored(core, groups, response_code::FLUSH_DISK_TIMEOUT);
 }
 

@@ -303,7 +303,6 @@ pub(crate) fn delete_hours(text: &str) -> Result<Vec<u8>, String> {
         .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "layer 3 reads the host's name")]
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match BrokerName::parse(name.trim()) {
@@ -462,6 +461,7 @@ fn open(
         schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
     let servers = register::parse_addresses(&settings.namesrv_addr).map_err(StartError::Setting)?;
     let (registrar, asks) = Registrar::new(servers.len());
+    let stats = Stats::new(identity.cluster.as_str());
     let core = Arc::new(Core {
         unique_ids: UniqueIds::new(
             identity.address.ip(),
@@ -484,7 +484,7 @@ fn open(
         locks: Mutex::default(),
         arrivals,
         parked: crate::parked::Parked::default(),
-        stats: Stats::default(),
+        stats,
         workers,
         routes,
         registrar,
@@ -507,10 +507,6 @@ fn missing_system_topics(
         .collect()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "layer 3 owns the broker's config folder"
-)]
 fn config_folder(settings: &Settings) -> Result<PathBuf, StartError> {
     let folder = Path::new(&settings.store_path_root_dir).join("config");
     std::fs::create_dir_all(&folder).map_err(|source| StartError::Io {

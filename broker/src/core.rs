@@ -34,10 +34,10 @@ use crate::{
 };
 
 /// How a handler reaches a client.
-pub type Channel = Arc<Connection>;
+pub(crate) type Channel = Arc<Connection>;
 
 /// The broker as its handlers see it.
-pub struct Core {
+pub(crate) struct Core {
     /// Settings in force.
     pub settings: LiveSettings,
     /// Keys changed over the wire are kept here, beside the user's own file.
@@ -99,30 +99,30 @@ impl std::fmt::Debug for Core {
 }
 
 /// A lock that a panic in another thread does not take away.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {
     /// The time.
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Whether the broker is going down.
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
     /// The settings of a topic, or code 17.
-    pub fn topic(&self, topic: &str) -> Result<Arc<TopicConfig>, Failure> {
+    pub(crate) fn topic(&self, topic: &str) -> Result<Arc<TopicConfig>, Failure> {
         self.topics
             .get(topic)
             .ok_or_else(|| Failure::no_topic(topic))
     }
 
     /// Puts topics and tells the NameServers; waits for both. Not on an io thread.
-    pub fn put_topics(&self, topics: Vec<TopicConfig>) -> Result<(), PersistError> {
+    pub(crate) fn put_topics(&self, topics: Vec<TopicConfig>) -> Result<(), PersistError> {
         let changed = self.topics.put(topics, self.now())?;
         if !changed.is_empty() {
             self.registrar.announce(changed);
@@ -131,7 +131,7 @@ impl Core {
     }
 
     /// The group, made when the settings allow it. Not on an io thread unless it exists.
-    pub fn find_group(&self, group: &str) -> Result<Arc<SubscriptionGroupConfig>, Failure> {
+    pub(crate) fn find_group(&self, group: &str) -> Result<Arc<SubscriptionGroupConfig>, Failure> {
         if let Some(found) = self.groups.get(group) {
             return Ok(found);
         }
@@ -148,7 +148,7 @@ impl Core {
     }
 
     /// A topic that the broker itself needs (`%RETRY%`, `%DLQ%`): found or made.
-    pub fn own_topic(
+    pub(crate) fn own_topic(
         &self,
         name: &str,
         queues: i32,
@@ -169,7 +169,7 @@ impl Core {
     }
 
     /// Tells the members of a group to rebalance.
-    pub fn notify_members(&self, group: &str) {
+    pub(crate) fn notify_members(&self, group: &str) {
         let enabled = self
             .groups
             .get(group)

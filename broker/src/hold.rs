@@ -4,13 +4,13 @@
 //! brought its message or by its own deadline, never by a scan over queues. **Invariant:** every
 //! waiter leaves exactly once; the number of waiters is bounded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use rmq_types::Timestamp;
 
 /// One waiting pull.
 #[derive(Debug)]
-pub struct Waiter<W> {
+pub(crate) struct Waiter<W> {
     /// Answers once the queue's end is beyond this offset.
     pub offset: i64,
     /// Answers at this time whatever happens.
@@ -25,37 +25,42 @@ type Id = u64;
 
 /// All waiting pulls.
 #[derive(Debug)]
-pub struct Holds<W> {
+pub(crate) struct Holds<W> {
     next_id: Id,
     max: usize,
     waiters: HashMap<Id, (Box<str>, u32, Waiter<W>)>,
     queues: HashMap<Box<str>, HashMap<u32, Vec<Id>>>,
-    deadlines: BTreeMap<(Timestamp, Id), ()>,
+    deadlines: BTreeSet<(Timestamp, Id)>,
     connections: HashMap<u64, Vec<Id>>,
 }
 
 impl<W> Holds<W> {
     /// Takes at most `max` waiters.
     #[must_use]
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             next_id: 0,
             max,
             waiters: HashMap::new(),
             queues: HashMap::new(),
-            deadlines: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
             connections: HashMap::new(),
         }
     }
 
     /// Lets a pull wait; gives it back when there is no more room.
-    pub fn hold(&mut self, topic: &str, queue: u32, waiter: Waiter<W>) -> Result<(), Waiter<W>> {
+    pub(crate) fn hold(
+        &mut self,
+        topic: &str,
+        queue: u32,
+        waiter: Waiter<W>,
+    ) -> Result<(), Waiter<W>> {
         if self.waiters.len() >= self.max {
             return Err(waiter);
         }
         let id = self.next_id;
         self.next_id += 1;
-        self.deadlines.insert((waiter.deadline, id), ());
+        self.deadlines.insert((waiter.deadline, id));
         self.connections
             .entry(waiter.connection)
             .or_default()
@@ -70,7 +75,7 @@ impl<W> Holds<W> {
     }
 
     /// Takes the waiters of a queue that `wanted` says can be answered.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         topic: &str,
         queue: u32,
@@ -92,45 +97,39 @@ impl<W> Holds<W> {
     }
 
     /// Takes the waiters of a whole topic, for when it is deleted.
-    pub fn take_topic(&mut self, topic: &str) -> Vec<Waiter<W>> {
+    pub(crate) fn take_topic(&mut self, topic: &str) -> Vec<Waiter<W>> {
         let queues = self.queues.get(topic).into_iter().flat_map(HashMap::values);
         let ids: Vec<Id> = queues.flatten().copied().collect();
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
     /// Takes the waiters whose time is up.
-    pub fn expire(&mut self, now: Timestamp) -> Vec<Waiter<W>> {
+    pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<Waiter<W>> {
         let due: Vec<Id> = self
             .deadlines
             .range(..=(now, Id::MAX))
-            .map(|((_, id), ())| *id)
+            .map(|(_, id)| *id)
             .collect();
         due.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
     /// Forgets the waiters of a closed connection.
-    pub fn forget(&mut self, connection: u64) {
+    pub(crate) fn forget(&mut self, connection: u64) {
         for id in self.connections.remove(&connection).unwrap_or_default() {
             self.remove(id);
         }
     }
 
     /// Takes everybody, for the shutdown.
-    pub fn drain(&mut self) -> Vec<Waiter<W>> {
+    pub(crate) fn drain(&mut self) -> Vec<Waiter<W>> {
         let ids: Vec<Id> = self.waiters.keys().copied().collect();
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
     /// Number of waiters.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiters.len()
-    }
-
-    /// Whether nobody waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.waiters.is_empty()
     }
 
     fn remove(&mut self, id: Id) -> Option<Waiter<W>> {

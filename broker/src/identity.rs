@@ -6,7 +6,7 @@ use rmq_types::{BrokerId, BrokerName, ClusterName};
 
 /// Name, id and addresses of a broker.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// Its cluster.
     pub cluster: ClusterName,
     /// Its group.
@@ -22,7 +22,7 @@ pub struct Identity {
 impl Identity {
     /// `host:port` as in routes.
     #[must_use]
-    pub fn advertised(&self) -> String {
+    pub(crate) fn advertised(&self) -> String {
         self.address.to_string()
     }
 }
@@ -30,7 +30,7 @@ impl Identity {
 /// The address of the interface that leads out of this computer, else loopback. Nothing is sent: a
 /// UDP socket that is "connected" only looks up the route.
 #[must_use]
-pub fn local_ip() -> IpAddr {
+pub(crate) fn local_ip() -> IpAddr {
     let probe = || -> std::io::Result<IpAddr> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;

@@ -6,102 +6,16 @@ use rmq_types::system;
 
 use crate::{
     core::{Core, lock},
-    stats::Stat,
+    stats::{Stat, Stats},
 };
 
 /// Renders the page in Prometheus' text form.
 #[must_use]
-pub fn render(core: &Core) -> String {
+pub(crate) fn render(core: &Core) -> String {
     let mut page = Page::new(core);
-    let state = core.store.state();
-    page.gauge("rocketmq_broker_permission", "Permission bits.", |page| {
-        page.sample(&[], core.settings.get().broker_permission.get());
-    });
-    page.gauge("rocketmq_topic_number", "Topics.", |page| {
-        page.sample(&[], core.topics.len())
-    });
-    page.gauge(
-        "rocketmq_consumer_group_number",
-        "Subscription groups.",
-        |page| {
-            page.sample(&[], core.groups.len());
-        },
-    );
-    page.gauge(
-        "rocketmq_producer_connections",
-        "Producers online.",
-        |page| {
-            page.sample(&[], lock(&core.producers).member_count());
-        },
-    );
-    page.gauge(
-        "rocketmq_consumer_connections",
-        "Consumers online.",
-        |page| {
-            page.sample(&[], lock(&core.consumers).member_count());
-        },
-    );
-    let put_counts = core.stats.list(Stat::TopicPutNums);
-    page.counter("rocketmq_messages_in_total", "Messages stored.", |page| {
-        page.topics(&put_counts)
-    });
-    let put_bytes = core.stats.list(Stat::TopicPutSize);
-    page.counter("rocketmq_throughput_in_total", "Bytes stored.", |page| {
-        page.topics(&put_bytes)
-    });
-    let get_counts = core.stats.list(Stat::GroupGetNums);
-    page.counter(
-        "rocketmq_messages_out_total",
-        "Messages given out.",
-        |page| page.groups(&get_counts),
-    );
-    let get_bytes = core.stats.list(Stat::GroupGetSize);
-    page.counter(
-        "rocketmq_throughput_out_total",
-        "Bytes given out.",
-        |page| page.groups(&get_bytes),
-    );
-    let dead = core.stats.list(Stat::DlqPutNums);
-    page.counter(
-        "rocketmq_send_to_dlq_messages_total",
-        "Dead letters.",
-        |page| page.groups(&dead),
-    );
-    page.gauge("rocketmq_storage_size", "Bytes of the log.", |page| {
-        page.storage(state.log_end - state.log_min);
-    });
-    page.gauge(
-        "rocketmq_storage_flush_behind_bytes",
-        "Bytes not yet on the disk.",
-        |page| {
-            page.storage(state.log_end.saturating_sub(state.durable));
-        },
-    );
-    page.gauge(
-        "rocketmq_storage_dispatch_behind_bytes",
-        "Bytes not yet indexed.",
-        |page| {
-            page.storage(state.index_behind);
-        },
-    );
-    page.gauge(
-        "rocketmq_storage_message_reserve_time",
-        "Age of the oldest message in ms.",
-        |page| {
-            let age = core
-                .store
-                .earliest_time()
-                .map_or(0, |oldest| core.now().since(oldest));
-            page.storage(age);
-        },
-    );
-    page.gauge(
-        "rocketmq_storage_disk_used_percent",
-        "Use of the store's disk.",
-        |page| {
-            page.storage(state.disk_used_percent);
-        },
-    );
+    page.sizes(core);
+    page.traffic(&core.stats);
+    page.store(core);
     page.gauge(
         "rocketmq_processor_watermark",
         "Requests that wait.",
@@ -150,6 +64,107 @@ impl Page {
 
     fn counter(&mut self, name: &'static str, help: &str, fill: impl FnOnce(&mut Family<'_>)) {
         self.family(name, "counter", help, fill);
+    }
+
+    /// How many of what there are.
+    fn sizes(&mut self, core: &Core) {
+        self.gauge("rocketmq_broker_permission", "Permission bits.", |page| {
+            page.sample(&[], core.settings.get().broker_permission.get());
+        });
+        self.gauge("rocketmq_topic_number", "Topics.", |page| {
+            page.sample(&[], core.topics.len());
+        });
+        self.gauge(
+            "rocketmq_consumer_group_number",
+            "Subscription groups.",
+            |page| {
+                page.sample(&[], core.groups.len());
+            },
+        );
+        self.gauge(
+            "rocketmq_producer_connections",
+            "Producers online.",
+            |page| {
+                page.sample(&[], lock(&core.producers).member_count());
+            },
+        );
+        self.gauge(
+            "rocketmq_consumer_connections",
+            "Consumers online.",
+            |page| {
+                page.sample(&[], lock(&core.consumers).member_count());
+            },
+        );
+    }
+
+    /// Messages and bytes in and out.
+    fn traffic(&mut self, stats: &Stats) {
+        let put_counts = stats.list(Stat::TopicPutNums);
+        self.counter("rocketmq_messages_in_total", "Messages stored.", |page| {
+            page.topics(&put_counts);
+        });
+        let put_bytes = stats.list(Stat::TopicPutSize);
+        self.counter("rocketmq_throughput_in_total", "Bytes stored.", |page| {
+            page.topics(&put_bytes);
+        });
+        let get_counts = stats.list(Stat::GroupGetNums);
+        self.counter(
+            "rocketmq_messages_out_total",
+            "Messages given out.",
+            |page| page.groups(&get_counts),
+        );
+        let get_bytes = stats.list(Stat::GroupGetSize);
+        self.counter(
+            "rocketmq_throughput_out_total",
+            "Bytes given out.",
+            |page| page.groups(&get_bytes),
+        );
+        let dead = stats.list(Stat::DlqPutNums);
+        self.counter(
+            "rocketmq_send_to_dlq_messages_total",
+            "Dead letters.",
+            |page| page.groups(&dead),
+        );
+    }
+
+    /// The store.
+    fn store(&mut self, core: &Core) {
+        let state = core.store.state();
+        self.gauge("rocketmq_storage_size", "Bytes of the log.", |page| {
+            page.storage(state.log_end - state.log_min);
+        });
+        self.gauge(
+            "rocketmq_storage_flush_behind_bytes",
+            "Bytes not yet on the disk.",
+            |page| {
+                page.storage(state.log_end.saturating_sub(state.durable));
+            },
+        );
+        self.gauge(
+            "rocketmq_storage_dispatch_behind_bytes",
+            "Bytes not yet indexed.",
+            |page| {
+                page.storage(state.index_behind);
+            },
+        );
+        self.gauge(
+            "rocketmq_storage_message_reserve_time",
+            "Age of the oldest message in ms.",
+            |page| {
+                let age = core
+                    .store
+                    .earliest_time()
+                    .map_or(0, |oldest| core.now().since(oldest));
+                page.storage(age);
+            },
+        );
+        self.gauge(
+            "rocketmq_storage_disk_used_percent",
+            "Use of the store's disk.",
+            |page| {
+                page.storage(state.disk_used_percent);
+            },
+        );
     }
 
     /// Messages behind, for every group that committed; broadcast groups keep their own progress.

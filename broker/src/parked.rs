@@ -15,7 +15,7 @@ use crate::handler::send::SendReply;
 
 /// The replies of one group of sends of one connection.
 #[derive(Debug)]
-pub struct ParkedGroup {
+pub(crate) struct ParkedGroup {
     /// Durable from here on.
     pub end: CommitLogOffset,
     /// When it is answered with "flush timed out".
@@ -28,7 +28,7 @@ pub struct ParkedGroup {
 
 /// Groups in the order of their log offsets, nearly: appends of two threads may swap.
 #[derive(Debug, Default)]
-pub struct Parked {
+pub(crate) struct Parked {
     waiting: Mutex<Waiting>,
 }
 
@@ -53,7 +53,7 @@ impl Parked {
     }
 
     /// Lets a group wait.
-    pub fn park(&self, group: ParkedGroup) {
+    pub(crate) fn park(&self, group: ParkedGroup) {
         let mut waiting = self.lock();
         waiting.replies += group.replies.len();
         waiting.groups.push_back(group);
@@ -62,13 +62,13 @@ impl Parked {
     /// Takes the groups that are durable. One that stands behind a later offset waits for the next
     /// flush, which that offset brings.
     #[must_use]
-    pub fn take_durable(&self, upto: CommitLogOffset) -> Vec<ParkedGroup> {
+    pub(crate) fn take_durable(&self, upto: CommitLogOffset) -> Vec<ParkedGroup> {
         self.take_while(|group| group.end <= upto)
     }
 
     /// Takes the groups whose time is up.
     #[must_use]
-    pub fn take_expired(&self, now: Timestamp) -> Vec<ParkedGroup> {
+    pub(crate) fn take_expired(&self, now: Timestamp) -> Vec<ParkedGroup> {
         self.take_while(|group| group.deadline <= now)
     }
 
@@ -84,7 +84,7 @@ impl Parked {
 
     /// Takes everything.
     #[must_use]
-    pub fn drain(&self) -> Vec<ParkedGroup> {
+    pub(crate) fn drain(&self) -> Vec<ParkedGroup> {
         let mut waiting = self.lock();
         let count = waiting.groups.len();
         waiting.take_front(count)
@@ -92,7 +92,7 @@ impl Parked {
 
     /// Number of replies that wait.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().replies
     }
 }

@@ -30,7 +30,7 @@ const ANNOUNCE_WAIT: Duration = Duration::from_secs(3);
 
 /// What the registration loop is asked.
 #[derive(Debug)]
-pub enum Ask {
+pub(crate) enum Ask {
     /// Tell of these topics.
     Topics {
         /// Settings as they are now.
@@ -44,7 +44,7 @@ pub enum Ask {
 
 /// Handle on the loop.
 #[derive(Debug)]
-pub struct Registrar {
+pub(crate) struct Registrar {
     asks: mpsc::Sender<Ask>,
     reached: AtomicUsize,
     known: AtomicUsize,
@@ -56,7 +56,7 @@ impl Registrar {
     /// The handle, and what the loop reads. `known` is the number of NameServers configured: until
     /// the first round has reached a majority of them, the broker is not registered.
     #[must_use]
-    pub fn new(known: usize) -> (Self, mpsc::Receiver<Ask>) {
+    pub(crate) fn new(known: usize) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, receiver) = mpsc::channel(ASKS_MAX);
         let handle = Self {
             asks,
@@ -68,7 +68,7 @@ impl Registrar {
     }
 
     /// Tells the NameServers of changed topics and waits for their answers. Not on an io thread.
-    pub fn announce(&self, changed: Vec<Arc<TopicConfig>>) {
+    pub(crate) fn announce(&self, changed: Vec<Arc<TopicConfig>>) {
         let (done, answered) = sync_channel(1);
         if self.known.load(Ordering::Acquire) == 0
             || self.asks.try_send(Ask::Topics { changed, done }).is_err()
@@ -81,21 +81,21 @@ impl Registrar {
     }
 
     /// Asks for a full registration.
-    pub fn refresh(&self) {
+    pub(crate) fn refresh(&self) {
         let _ = self.asks.try_send(Ask::Full);
     }
 
     /// Whether a majority of the NameServers has this broker; with none configured there is none
     /// to ask.
     #[must_use]
-    pub fn is_registered(&self) -> bool {
+    pub(crate) fn is_registered(&self) -> bool {
         let known = self.known.load(Ordering::Acquire);
         known == 0 || self.reached.load(Ordering::Acquire) * 2 > known
     }
 
     /// NameServers that have this broker, and how many there are.
     #[must_use]
-    pub fn reach(&self) -> (usize, usize) {
+    pub(crate) fn reach(&self) -> (usize, usize) {
         (
             self.reached.load(Ordering::Acquire),
             self.known.load(Ordering::Acquire),
@@ -104,7 +104,7 @@ impl Registrar {
 }
 
 /// Splits a list of NameServers; commas are taken for semicolons.
-pub fn parse_addresses(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn parse_addresses(text: &str) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
     for part in text
         .split([';', ','])
@@ -126,7 +126,7 @@ pub fn parse_addresses(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// The loop; ends when the broker drops the handle's receiver by cancelling its task.
-pub async fn run(core: Arc<Core>, client: Client, mut asks: mpsc::Receiver<Ask>) {
+pub(crate) async fn run(core: Arc<Core>, client: Client, mut asks: mpsc::Receiver<Ask>) {
     loop {
         register_all(&core, &client, None).await;
         let period = core.settings.get().register_name_server_period.get() as u64;
@@ -298,7 +298,7 @@ async fn leave(client: &Client, server: &str, command: Command) {
 }
 
 /// Leaves every NameServer, for the shutdown.
-pub async fn unregister_all(core: &Core, client: &Client) {
+pub(crate) async fn unregister_all(core: &Core, client: &Client) {
     let servers = std::mem::take(&mut *lock(&core.registrar.registered));
     let mut calls = JoinSet::new();
     for server in servers {

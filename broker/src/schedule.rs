@@ -35,7 +35,7 @@ const BATCH: usize = 32;
 
 /// The levels and how far each has come.
 #[derive(Debug)]
-pub struct DelayTable {
+pub(crate) struct DelayTable {
     path: PathBuf,
     /// Delay of level 1, 2, … in milliseconds.
     levels: Vec<i64>,
@@ -58,7 +58,7 @@ struct Signal {
 }
 
 /// `1s 5s 10s …` in milliseconds; units s, m, h, d.
-pub fn parse_levels(text: &str) -> Result<Vec<i64>, String> {
+pub(crate) fn parse_levels(text: &str) -> Result<Vec<i64>, String> {
     let levels: Result<Vec<i64>, String> = text
         .split_whitespace()
         .map(|item| {
@@ -85,7 +85,7 @@ pub fn parse_levels(text: &str) -> Result<Vec<i64>, String> {
 
 impl DelayTable {
     /// Reads progress from `folder`.
-    pub fn open(folder: &Path, levels: Vec<i64>) -> Result<Self, LoadError> {
+    pub(crate) fn open(folder: &Path, levels: Vec<i64>) -> Result<Self, LoadError> {
         let path = folder.join("delayOffset.json");
         let file = read_json(&path, DelayOffsets::from_json)?.unwrap_or_default();
         Ok(Self {
@@ -103,32 +103,32 @@ impl DelayTable {
 
     /// Level 18 at most, and never beyond the last one configured.
     #[must_use]
-    pub fn clamp(&self, level: i32) -> i32 {
+    pub(crate) fn clamp(&self, level: i32) -> i32 {
         level.min(self.levels.len() as i32)
     }
 
     /// Delay of a level, in milliseconds.
     #[must_use]
-    pub fn delay(&self, level: i32) -> i64 {
+    pub(crate) fn delay(&self, level: i32) -> i64 {
         let index = usize::try_from(self.clamp(level) - 1).unwrap_or(0);
         self.levels.get(index).copied().unwrap_or(1000)
     }
 
     /// Says that a delayed message arrived.
-    pub fn arrived(&self) {
+    pub(crate) fn arrived(&self) {
         lock(&self.signal).arrived = true;
         self.wake.notify_one();
     }
 
     /// Ends the scheduler.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         lock(&self.signal).stop = true;
         self.wake.notify_all();
     }
 
     /// The table as code 45 and the file have it.
     #[must_use]
-    pub fn snapshot(&self) -> DelayOffsets {
+    pub(crate) fn snapshot(&self) -> DelayOffsets {
         let offsets = lock(&self.offsets);
         DelayOffsets {
             data_version: offsets.version,
@@ -137,7 +137,7 @@ impl DelayTable {
     }
 
     /// Writes the file if anything moved.
-    pub fn flush(&self) -> Result<(), PersistError> {
+    pub(crate) fn flush(&self) -> Result<(), PersistError> {
         if !std::mem::take(&mut lock(&self.offsets).changed) {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl DelayTable {
 }
 
 /// The scheduler's thread.
-pub fn run(core: &Arc<Core>) {
+pub(crate) fn run(core: &Arc<Core>) {
     let mut wait = Duration::ZERO;
     while core.delays.nap(wait.min(NAP)) {
         wait = NAP;

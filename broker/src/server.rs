@@ -14,7 +14,7 @@ use crate::{
 
 /// What listens on the main port, or (`fast`) on the port two below, which serves all but pulls.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     core: Arc<Core>,
     fast: bool,
 }
@@ -22,7 +22,7 @@ pub struct Server {
 impl Server {
     /// A service for one port.
     #[must_use]
-    pub fn new(core: Arc<Core>, fast: bool) -> Self {
+    pub(crate) fn new(core: Arc<Core>, fast: bool) -> Self {
         Self { core, fast }
     }
 

@@ -16,7 +16,7 @@ use rmq_types::Timestamp;
 use rustc_hash::FxHashMap;
 
 /// Seconds between two samples.
-pub const SAMPLE_SECONDS: u64 = 10;
+pub(crate) const SAMPLE_SECONDS: u64 = 10;
 const MINUTE_SAMPLES: usize = 6;
 const LONG_SAMPLES: usize = 60;
 const HOUR_STEP: u64 = 60;
@@ -26,7 +26,7 @@ macro_rules! names {
     ($($variant:ident = $text:literal,)*) => {
         /// What is counted; the key of each is given in the comment of its Java name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Stat {
+        pub(crate) enum Stat {
             $(#[doc = concat!("`", $text, "`.")] $variant,)*
         }
         const NAMES: &[&str] = &[$($text,)*];
@@ -60,7 +60,7 @@ struct Windows {
 
 /// One counter.
 #[derive(Debug, Default)]
-pub struct Counter {
+pub(crate) struct Counter {
     value: AtomicU64,
     times: AtomicU64,
     windows: Mutex<Windows>,
@@ -68,14 +68,14 @@ pub struct Counter {
 
 impl Counter {
     /// Adds `value`, `times` times together.
-    pub fn add(&self, value: u64, times: u64) {
+    pub(crate) fn add(&self, value: u64, times: u64) {
         self.value.fetch_add(value, Ordering::Relaxed);
         self.times.fetch_add(times, Ordering::Relaxed);
     }
 
     /// All since the start.
     #[must_use]
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
 
@@ -103,7 +103,7 @@ impl Counter {
 
     /// A second, over the last `samples` samples.
     #[must_use]
-    pub fn per_second(&self, now: Timestamp, samples: usize) -> f64 {
+    pub(crate) fn per_second(&self, now: Timestamp, samples: usize) -> f64 {
         let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let from = windows.short.iter().rev().nth(samples.saturating_sub(1));
         item(from.or(windows.short.front()), self.now(now)).tps
@@ -158,7 +158,7 @@ fn item(from: Option<&Sample>, to: Sample) -> BrokerStatsItem {
 
 /// Totals at the last two midnights (UTC), for the figures "today" and "yesterday".
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DayMarks {
+pub(crate) struct DayMarks {
     day: i64,
     /// Stored and given out until yesterday's midnight.
     pub yesterday_morning: (u64, u64),
@@ -168,16 +168,27 @@ pub struct DayMarks {
 
 type Family = RwLock<FxHashMap<Box<str>, Arc<Counter>>>;
 
+fn find_or_make(family: &Family, key: &str) -> Arc<Counter> {
+    let found = {
+        let map = family.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(key).map(Arc::clone)
+    };
+    found.unwrap_or_else(|| {
+        let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(map.entry(key.into()).or_default())
+    })
+}
+
 /// All counters.
 #[derive(Debug)]
-pub struct Stats {
+pub(crate) struct Stats {
     families: Vec<Family>,
-    /// Messages stored.
-    pub puts: Counter,
+    /// Messages stored, also found as `BROKER_PUT_NUMS`.
+    pub puts: Arc<Counter>,
     /// Bytes of bodies stored.
     pub put_bytes: Counter,
-    /// Messages given out.
-    pub gets: Counter,
+    /// Messages given out, also found as `BROKER_GET_NUMS`.
+    pub gets: Arc<Counter>,
     /// Bytes given out.
     pub get_bytes: Counter,
     /// Reads that found something.
@@ -189,13 +200,18 @@ pub struct Stats {
     days: Mutex<DayMarks>,
 }
 
-impl Default for Stats {
-    fn default() -> Self {
+impl Stats {
+    /// Counters of a broker; those of the whole broker have its cluster's name for a key, as in Java.
+    #[must_use]
+    pub(crate) fn new(cluster: &str) -> Self {
+        let families: Vec<Family> = NAMES.iter().map(|_| Family::default()).collect();
+        let whole = |stat: Stat| find_or_make(&families[stat as usize], cluster);
+        let (puts, gets) = (whole(Stat::BrokerPutNums), whole(Stat::BrokerGetNums));
         Self {
-            families: NAMES.iter().map(|_| Family::default()).collect(),
-            puts: Counter::default(),
+            families,
+            puts,
             put_bytes: Counter::default(),
-            gets: Counter::default(),
+            gets,
             get_bytes: Counter::default(),
             get_found: Counter::default(),
             get_miss: Counter::default(),
@@ -203,30 +219,19 @@ impl Default for Stats {
             days: Mutex::default(),
         }
     }
-}
 
-impl Stats {
     fn family(&self, stat: Stat) -> &Family {
         &self.families[stat as usize]
     }
 
     /// The counter of a key, made when needed.
     #[must_use]
-    pub fn counter(&self, stat: Stat, key: &str) -> Arc<Counter> {
-        let family = self.family(stat);
-        if let Some(counter) = family
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
-        {
-            return Arc::clone(counter);
-        }
-        let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(map.entry(key.into()).or_default())
+    pub(crate) fn counter(&self, stat: Stat, key: &str) -> Arc<Counter> {
+        find_or_make(self.family(stat), key)
     }
 
     /// Adds to the counter of a key.
-    pub fn add(&self, stat: Stat, key: &str, value: u64) {
+    pub(crate) fn add(&self, stat: Stat, key: &str, value: u64) {
         let family = self.family(stat);
         if let Some(counter) = family
             .read()
@@ -241,7 +246,7 @@ impl Stats {
 
     /// The windows of one counter by Java's name; `None`: nothing of that name and key.
     #[must_use]
-    pub fn view(&self, now: Timestamp, name: &str, key: &str) -> Option<BrokerStatsData> {
+    pub(crate) fn view(&self, now: Timestamp, name: &str, key: &str) -> Option<BrokerStatsData> {
         let index = NAMES.iter().position(|known| *known == name)?;
         let map = self
             .families
@@ -253,7 +258,7 @@ impl Stats {
 
     /// Every counter of a family, for the metrics page.
     #[must_use]
-    pub fn list(&self, stat: Stat) -> Vec<(Box<str>, u64)> {
+    pub(crate) fn list(&self, stat: Stat) -> Vec<(Box<str>, u64)> {
         let map = self
             .family(stat)
             .read()
@@ -265,7 +270,7 @@ impl Stats {
 
     /// Totals at the last two midnights.
     #[must_use]
-    pub fn days(&self) -> DayMarks {
+    pub(crate) fn days(&self) -> DayMarks {
         *self.days.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,16 +288,14 @@ impl Stats {
     }
 
     /// Takes one sample of every counter.
-    pub fn sample(&self, now: Timestamp) {
+    pub(crate) fn sample(&self, now: Timestamp) {
         self.turn_day(now);
         for family in &self.families {
             let map = family.read().unwrap_or_else(PoisonError::into_inner);
             map.values().for_each(|counter| counter.sample(now));
         }
         for counter in [
-            &self.puts,
             &self.put_bytes,
-            &self.gets,
             &self.get_bytes,
             &self.get_found,
             &self.get_miss,
@@ -302,9 +305,13 @@ impl Stats {
         }
     }
 
-    /// Drops every counter whose key a topic or group has a part in.
-    pub fn forget(&self, name: &str) {
-        for family in &self.families {
+    /// Drops every counter whose key a topic or group has a part in. The whole broker's stay: a
+    /// cluster has a topic of its own name.
+    pub(crate) fn forget(&self, name: &str) {
+        for (index, family) in self.families.iter().enumerate() {
+            if index == Stat::BrokerPutNums as usize || index == Stat::BrokerGetNums as usize {
+                continue;
+            }
             let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
             map.retain(|key, _| key.split('@').all(|part| part != name));
         }
@@ -317,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_minute_counts_what_came_since_its_first_sample() {
-        let stats = Stats::default();
+        let stats = Stats::new("c");
         let at = Timestamp::from_millis;
         stats.add(Stat::TopicPutNums, "t", 5);
         stats.sample(at(0));
@@ -332,7 +339,7 @@ mod tests {
 
     #[test]
     fn unknown_names_and_keys_have_no_figures_and_deleted_ones_lose_them() {
-        let stats = Stats::default();
+        let stats = Stats::new("c");
         stats.add(Stat::GroupGetNums, "t@g", 1);
         assert!(stats.view(Timestamp::default(), "NOPE", "t").is_none());
         assert!(
@@ -340,11 +347,16 @@ mod tests {
                 .view(Timestamp::default(), "GROUP_GET_NUMS", "t@g")
                 .is_some()
         );
-        stats.forget("g");
+        stats.puts.add(3, 1);
+        for name in ["g", "c"] {
+            stats.forget(name);
+        }
         assert!(
             stats
                 .view(Timestamp::default(), "GROUP_GET_NUMS", "t@g")
                 .is_none()
         );
+        let whole = stats.view(Timestamp::default(), "BROKER_PUT_NUMS", "c");
+        assert_eq!(whole.unwrap().stats_minute.sum, 3);
     }
 }

@@ -45,7 +45,7 @@ fn answer_overdue(core: &Arc<Core>) {
         due
     };
     for waiter in due {
-        arrival::answer_pull(core, waiter.what);
+        arrival::answer_pull(core, &waiter.what);
     }
     let late = core.parked.take_expired(now);
     if !late.is_empty() {
@@ -93,7 +93,7 @@ pub(crate) fn answer_everybody(core: &Arc<Core>) {
     let waiting = lock(&core.holds).drain();
     core.arrivals.set_waiting(0);
     for waiter in waiting {
-        arrival::answer_pull(core, waiter.what);
+        arrival::answer_pull(core, &waiter.what);
     }
     arrival::answer_parked(core, core.parked.take_durable(core.store.durable_offset()));
     arrival::answer_late(core, core.parked.drain());

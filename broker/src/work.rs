@@ -17,7 +17,7 @@ use crate::answer::Failure;
 
 /// The bounded pool.
 #[derive(Debug)]
-pub struct Workers {
+pub(crate) struct Workers {
     handle: Handle,
     shared: Arc<Shared>,
 }
@@ -41,7 +41,7 @@ impl Drop for Slot {
 impl Workers {
     /// Uses the blocking threads of `handle`.
     #[must_use]
-    pub fn new(handle: Handle) -> Self {
+    pub(crate) fn new(handle: Handle) -> Self {
         Self {
             handle,
             shared: Arc::default(),
@@ -49,7 +49,11 @@ impl Workers {
     }
 
     /// Runs `job` soon; refuses when `max` jobs already wait or run.
-    pub fn run(&self, max: usize, job: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    pub(crate) fn run(
+        &self,
+        max: usize,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Failure> {
         let before = self.shared.queued.fetch_add(1, Ordering::AcqRel);
         let slot = Slot(Arc::clone(&self.shared));
         if before >= max {
@@ -68,18 +72,18 @@ impl Workers {
 
     /// The runtime, for handlers that wait for a peer.
     #[must_use]
-    pub fn handle(&self) -> &Handle {
+    pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 
     /// Jobs that wait or run.
     #[must_use]
-    pub fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         self.shared.queued.load(Ordering::Acquire)
     }
 
     /// Waits until no job is left, at most `limit`.
-    pub async fn drain(&self, limit: Duration) {
+    pub(crate) async fn drain(&self, limit: Duration) {
         let idle = async {
             loop {
                 let notified = self.shared.idle.notified();

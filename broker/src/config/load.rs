@@ -55,7 +55,6 @@ pub struct Loaded {
 }
 
 /// Reads `path` over the defaults.
-#[expect(clippy::disallowed_methods, reason = "layer 3 reads its configuration")]
 pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
         path: path.display().to_string(),

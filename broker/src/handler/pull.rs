@@ -27,7 +27,7 @@ use crate::{
     hold::Waiter,
     metadata::PERM_READ,
     namespace,
-    session::subscription::TagFilter,
+    session::{Found, subscription::TagFilter},
     stats::Stat,
 };
 
@@ -53,26 +53,39 @@ pub(crate) fn serve(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
     let settings = core.settings.get();
     let admitted = match admit(core, &settings, call) {
         Ok(Some(admitted)) => admitted,
-        Ok(None) => return defer(core, call, out),
-        Err(refused) => return write_refused(out.buffer(), call.header.opaque, &refused),
+        Ok(None) => {
+            defer(core, call, out);
+            return;
+        }
+        Err(refused) => {
+            write_refused(out.buffer(), call.header.opaque, &refused);
+            return;
+        }
     };
-    commit(core, &admitted.header);
-    let outcome = read(core, &settings, &admitted.header, &admitted.filter);
-    let code = code_of(&outcome, admitted.header.queue_offset);
+    answer(core, &settings, call, &admitted, out.buffer());
+}
+
+/// Commits, reads, and answers or lets the pull wait.
+fn answer(
+    core: &Arc<Core>,
+    settings: &Settings,
+    call: &Call<'_>,
+    admitted: &Admitted<'_>,
+    out: &mut BytesMut,
+) {
+    let header = &admitted.header;
+    commit(core, header);
+    let outcome = read(core, settings, header, &admitted.filter);
+    let code = code_of(&outcome, header.queue_offset);
     let waits = code == response_code::PULL_NOT_FOUND
-        && admitted.header.sys_flag & PULL_SUSPEND != 0
-        && admitted.header.suspend_timeout_millis > 0;
-    if waits && hold(core, &settings, call, &admitted) {
+        && header.sys_flag & PULL_SUSPEND != 0
+        && header.suspend_timeout_millis > 0;
+    if waits && hold(core, settings, call, admitted) {
         return;
     }
-    note(core, &admitted.header, &outcome);
-    write(
-        call.header.opaque,
-        &admitted.header,
-        &admitted.topic,
-        (code, &outcome),
-        out.buffer(),
-    );
+    note(core, header, &outcome);
+    let found = (code, &outcome);
+    write(call.header.opaque, header, &admitted.topic, found, out);
 }
 
 /// A pull whose group must be made first.
@@ -85,36 +98,26 @@ fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
         let mut group = Cow::Borrowed(group);
         namespace::join(&header.ext, &mut group);
         let mut buffer = BytesMut::new();
-        match shared.find_group(&group) {
-            Err(failure) => write_failure(&mut buffer, header.opaque, &failure),
-            Ok(_) => {
-                let call = Call {
-                    conn: &conn,
-                    header: &header,
-                    body: &[],
-                };
-                let settings = shared.settings.get();
-                match admit(&shared, &settings, &call) {
-                    Ok(Some(admitted)) => {
-                        let outcome = read(&shared, &settings, &admitted.header, &admitted.filter);
-                        let code = code_of(&outcome, admitted.header.queue_offset);
-                        let found = (code, &outcome);
-                        write(
-                            header.opaque,
-                            &admitted.header,
-                            &admitted.topic,
-                            found,
-                            &mut buffer,
-                        );
-                    }
-                    Ok(None) => {
-                        write_failure(&mut buffer, header.opaque, &Failure::no_group(&group))
-                    }
-                    Err(refused) => write_refused(&mut buffer, header.opaque, &refused),
+        if let Err(failure) = shared.find_group(&group) {
+            write_failure(&mut buffer, header.opaque, &failure);
+        } else {
+            let call = Call {
+                conn: &conn,
+                header: &header,
+                body: &[],
+            };
+            let settings = shared.settings.get();
+            match admit(&shared, &settings, &call) {
+                Ok(Some(admitted)) => answer(&shared, &settings, &call, &admitted, &mut buffer),
+                Ok(None) => {
+                    write_failure(&mut buffer, header.opaque, &Failure::no_group(&group));
                 }
+                Err(refused) => write_refused(&mut buffer, header.opaque, &refused),
             }
         }
-        let _ = conn.send_frame(&buffer);
+        if !buffer.is_empty() {
+            let _ = conn.send_frame(&buffer);
+        }
     });
     if let Err(failure) = outcome {
         write_failure(out.buffer(), call.header.opaque, &failure);
@@ -229,11 +232,14 @@ fn filter_of(
             let not_exist = |remark: &str| {
                 Refused::from(Failure::new(response_code::SUBSCRIPTION_NOT_EXIST, remark))
             };
-            let Some(group) = found else {
-                return Err(not_exist("the consumer's group info not exist"));
-            };
-            let Some(subscription) = group else {
-                return Err(not_exist("the consumer's subscription not exist"));
+            let subscription = match found {
+                Found::Yes(subscription) => subscription,
+                Found::NoGroup => {
+                    return Err(not_exist("the consumer's group info not exist"));
+                }
+                Found::NoSubscription => {
+                    return Err(not_exist("the consumer's subscription not exist"));
+                }
             };
             if subscription.sub_version < header.sub_version {
                 return Err(Failure::new(
@@ -392,7 +398,7 @@ fn hold(core: &Arc<Core>, settings: &Settings, call: &Call<'_>, admitted: &Admit
         arrived
     };
     for waiter in arrived {
-        crate::arrival::answer_pull(core, waiter.what);
+        crate::arrival::answer_pull(core, &waiter.what);
     }
     true
 }

@@ -1,8 +1,4 @@
 //! Writing a file whole: temporary file, flush, rename; the former text stays as `.bak`.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "layer 3 owns the broker's config folder"
-)]
 
 use std::{
     fs::{self, File},

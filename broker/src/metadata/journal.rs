@@ -2,10 +2,6 @@
 //!
 //! A line cut short by a crash was never answered, so a broken last line is dropped. Lines whose
 //! version is not above the table file's are already in it.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "layer 3 owns the broker's config folder"
-)]
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -13,12 +13,12 @@ mod system_topics;
 mod table;
 mod topics;
 
-pub use files::{LoadError, PersistError};
+pub(crate) use files::{LoadError, PersistError};
 pub(crate) use files::{read as read_json, replace as write_json};
 pub(crate) use forbidden::Forbidden;
-pub use offsets::{OffsetTable, Pending};
-pub use request_modes::RequestModes;
-pub use system_topics::system_topics;
+pub(crate) use offsets::{OffsetTable, Pending};
+pub(crate) use request_modes::RequestModes;
+pub(crate) use system_topics::system_topics;
 pub(crate) use system_topics::{PERM_INHERIT, PERM_READ, PERM_WRITE};
-pub use table::ConfigTable;
-pub use topics::{TopicProblem, check_attributes, check_settings};
+pub(crate) use table::ConfigTable;
+pub(crate) use topics::{TopicProblem, check_attributes, check_settings};

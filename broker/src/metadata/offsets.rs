@@ -38,7 +38,7 @@ struct State {
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pending {
+pub(crate) enum Pending {
     /// Stored.
     None,
     /// Ignored: a reset is pending.
@@ -47,14 +47,14 @@ pub enum Pending {
 
 /// The table.
 #[derive(Debug)]
-pub struct OffsetTable {
+pub(crate) struct OffsetTable {
     path: PathBuf,
     state: Mutex<State>,
 }
 
 impl OffsetTable {
     /// Reads the table from `folder`.
-    pub fn open(folder: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join("consumerOffset.json");
         let file = files::read(&path, ConsumerOffsets::from_json)?.unwrap_or_default();
         let mut state = State {
@@ -62,13 +62,13 @@ impl OffsetTable {
             ..State::default()
         };
         fill(&mut state, file.offset_table, |progress, offset| {
-            progress.committed = Some(offset)
+            progress.committed = Some(offset);
         });
         fill(&mut state, file.pull_offset_table, |progress, offset| {
-            progress.pulled = Some(offset)
+            progress.pulled = Some(offset);
         });
         fill(&mut state, file.reset_offset_table, |progress, offset| {
-            progress.reset = Some(offset)
+            progress.reset = Some(offset);
         });
         Ok(Self {
             path,
@@ -82,7 +82,7 @@ impl OffsetTable {
 
     /// What a group committed; a pending reset counts as its place.
     #[must_use]
-    pub fn committed(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
+    pub(crate) fn committed(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
         let state = self.lock();
         let progress = state.topics.get(topic)?.get(group)?.get(&queue)?;
         progress.reset.or(progress.committed)
@@ -90,7 +90,7 @@ impl OffsetTable {
 
     /// Where a group last pulled.
     #[must_use]
-    pub fn pulled(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
+    pub(crate) fn pulled(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
         self.lock()
             .topics
             .get(topic)?
@@ -100,7 +100,7 @@ impl OffsetTable {
     }
 
     /// Commits `offset`, unless a reset is pending.
-    pub fn commit(&self, topic: &str, group: &str, queue: i32, offset: i64) -> Pending {
+    pub(crate) fn commit(&self, topic: &str, group: &str, queue: i32, offset: i64) -> Pending {
         let mut state = self.lock();
         let progress = state.progress(topic, group, queue);
         if progress.reset.is_some() {
@@ -114,12 +114,12 @@ impl OffsetTable {
     }
 
     /// Remembers where a group goes on pulling.
-    pub fn note_pull(&self, topic: &str, group: &str, queue: i32, next: i64) {
+    pub(crate) fn note_pull(&self, topic: &str, group: &str, queue: i32, next: i64) {
         self.lock().progress(topic, group, queue).pulled = Some(next);
     }
 
     /// Sets a reset that the next pull takes.
-    pub fn set_reset(&self, topic: &str, group: &str, queue: i32, offset: i64) {
+    pub(crate) fn set_reset(&self, topic: &str, group: &str, queue: i32, offset: i64) {
         let mut state = self.lock();
         state.progress(topic, group, queue).reset = Some(offset);
         state.step();
@@ -127,7 +127,7 @@ impl OffsetTable {
 
     /// Takes the pending reset of a queue; from then on it is the committed offset.
     #[must_use]
-    pub fn take_reset(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
+    pub(crate) fn take_reset(&self, topic: &str, group: &str, queue: i32) -> Option<i64> {
         let mut state = self.lock();
         let progress = state
             .topics
@@ -142,7 +142,7 @@ impl OffsetTable {
 
     /// All committed offsets of a group in a topic.
     #[must_use]
-    pub fn of_group(&self, topic: &str, group: &str) -> BTreeMap<i32, i64> {
+    pub(crate) fn of_group(&self, topic: &str, group: &str) -> BTreeMap<i32, i64> {
         let state = self.lock();
         let queues = state.topics.get(topic).and_then(|groups| groups.get(group));
         queues
@@ -154,7 +154,7 @@ impl OffsetTable {
 
     /// Topics in which a group has progress.
     #[must_use]
-    pub fn topics_of(&self, group: &str) -> Vec<String> {
+    pub(crate) fn topics_of(&self, group: &str) -> Vec<String> {
         let state = self.lock();
         let mut topics: Vec<String> = state
             .topics
@@ -168,7 +168,7 @@ impl OffsetTable {
 
     /// Groups with progress in a topic.
     #[must_use]
-    pub fn groups_of(&self, topic: &str) -> Vec<String> {
+    pub(crate) fn groups_of(&self, topic: &str) -> Vec<String> {
         let state = self.lock();
         let groups = state
             .topics
@@ -179,7 +179,7 @@ impl OffsetTable {
     }
 
     /// Forgets a topic: its offsets mean nothing for a later topic of the same name.
-    pub fn remove_topic(&self, topic: &str) {
+    pub(crate) fn remove_topic(&self, topic: &str) {
         let mut state = self.lock();
         if state.topics.remove(topic).is_some() {
             state.step();
@@ -187,7 +187,7 @@ impl OffsetTable {
     }
 
     /// Forgets a group everywhere.
-    pub fn remove_group(&self, group: &str) {
+    pub(crate) fn remove_group(&self, group: &str) {
         let mut state = self.lock();
         let mut removed = false;
         for groups in state.topics.values_mut() {
@@ -200,7 +200,7 @@ impl OffsetTable {
     }
 
     /// Copies the committed offsets of one group to another.
-    pub fn clone_group(&self, topic: &str, from: &str, to: &str) {
+    pub(crate) fn clone_group(&self, topic: &str, from: &str, to: &str) {
         for (queue, offset) in self.of_group(topic, from) {
             self.commit(topic, to, queue, offset);
         }
@@ -208,7 +208,7 @@ impl OffsetTable {
 
     /// The table as code 43 and the file have it.
     #[must_use]
-    pub fn snapshot(&self) -> ConsumerOffsets {
+    pub(crate) fn snapshot(&self) -> ConsumerOffsets {
         let state = self.lock();
         let mut out = ConsumerOffsets {
             data_version: state.version,
@@ -233,7 +233,7 @@ impl OffsetTable {
     }
 
     /// Writes the file if anything moved since the last time.
-    pub fn flush(&self, now: Timestamp) -> Result<(), PersistError> {
+    pub(crate) fn flush(&self, now: Timestamp) -> Result<(), PersistError> {
         {
             let mut state = self.lock();
             if !std::mem::take(&mut state.changed) {

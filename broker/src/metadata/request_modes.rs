@@ -11,14 +11,14 @@ use super::files::{self, LoadError, PersistError};
 
 /// The table.
 #[derive(Debug)]
-pub struct RequestModes {
+pub(crate) struct RequestModes {
     path: PathBuf,
     table: Mutex<MessageRequestModes>,
 }
 
 impl RequestModes {
     /// Reads the table from `folder`.
-    pub fn open(folder: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join("messageRequestMode.json");
         let table = files::read(&path, MessageRequestModes::from_json)?.unwrap_or_default();
         Ok(Self {
@@ -29,7 +29,7 @@ impl RequestModes {
 
     /// The mode set for a topic and group.
     #[must_use]
-    pub fn get(&self, topic: &str, group: &str) -> Option<SetMessageRequestMode> {
+    pub(crate) fn get(&self, topic: &str, group: &str) -> Option<SetMessageRequestMode> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table
             .message_request_mode_map
@@ -39,7 +39,7 @@ impl RequestModes {
     }
 
     /// Sets a mode; waits for the disk.
-    pub fn set(&self, mode: SetMessageRequestMode) -> Result<(), PersistError> {
+    pub(crate) fn set(&self, mode: SetMessageRequestMode) -> Result<(), PersistError> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = table.clone();
         next.message_request_mode_map
@@ -53,7 +53,7 @@ impl RequestModes {
 
     /// The whole table.
     #[must_use]
-    pub fn snapshot(&self) -> MessageRequestModes {
+    pub(crate) fn snapshot(&self) -> MessageRequestModes {
         self.table
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

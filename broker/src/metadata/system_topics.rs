@@ -19,7 +19,7 @@ const REVIVE_QUEUES: i32 = 8;
 
 /// All system topics of a broker with these settings.
 #[must_use]
-pub fn system_topics(settings: &Settings) -> Vec<TopicConfig> {
+pub(crate) fn system_topics(settings: &Settings) -> Vec<TopicConfig> {
     let cluster = &settings.broker_cluster_name;
     let broker = &settings.broker_name;
     let inherit = |usable: bool| PERM_INHERIT | if usable { PERM_READ | PERM_WRITE } else { 0 };

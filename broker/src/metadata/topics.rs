@@ -7,7 +7,7 @@ use rmq_types::limits;
 
 /// What is wrong with settings that a client asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TopicProblem {
+pub(crate) enum TopicProblem {
     /// Not a permission.
     #[error("perm {0} is illegal: 2, 4 or 6, plus 1 to let other topics inherit")]
     Perm(i32),
@@ -47,7 +47,7 @@ pub enum TopicProblem {
 }
 
 /// Checks counts and permission of a topic that a client wants to create or change.
-pub fn check_settings(topic: &TopicConfig) -> Result<(), TopicProblem> {
+pub(crate) fn check_settings(topic: &TopicConfig) -> Result<(), TopicProblem> {
     if !matches!(topic.perm & !1, 2 | 4 | 6) || !(0..8).contains(&topic.perm) {
         return Err(TopicProblem::Perm(topic.perm));
     }
@@ -102,7 +102,7 @@ const RULES: [Rule; 4] = [
 ];
 
 /// Applies `+key=value,-key` to the attributes in force; `None` stands for a new topic.
-pub fn check_attributes(
+pub(crate) fn check_attributes(
     text: &str,
     current: Option<&BTreeMap<String, String>>,
 ) -> Result<BTreeMap<String, String>, TopicProblem> {

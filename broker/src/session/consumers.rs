@@ -10,7 +10,7 @@ use rmq_types::Timestamp;
 
 /// One client in a group. `C` is whatever reaches it.
 #[derive(Clone, Debug)]
-pub struct Member<C> {
+pub(crate) struct Member<C> {
     /// Its client id.
     pub client_id: String,
     /// What it is written in.
@@ -41,7 +41,7 @@ struct Group<C> {
 
 /// What one heartbeat says of one group.
 #[derive(Debug)]
-pub struct Heartbeat<'a, C> {
+pub(crate) struct Heartbeat<'a, C> {
     /// Connection number.
     pub connection: u64,
     /// The client.
@@ -56,9 +56,31 @@ pub struct Heartbeat<'a, C> {
     pub subscriptions: Option<&'a [SubscriptionData]>,
 }
 
+/// What a look-up of a subscription gave.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// This one.
+    Yes(SubscriptionData),
+    /// The group is online without it.
+    NoSubscription,
+    /// The group is not online.
+    NoGroup,
+}
+
+impl Found {
+    /// The subscription, whatever the reason why there is none.
+    #[must_use]
+    pub(crate) fn into_option(self) -> Option<SubscriptionData> {
+        match self {
+            Self::Yes(subscription) => Some(subscription),
+            Self::NoSubscription | Self::NoGroup => None,
+        }
+    }
+}
+
 /// What a heartbeat or a leave changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupChange {
+pub(crate) struct GroupChange {
     /// Members came or went.
     pub members: bool,
     /// A subscription is new, newer or gone.
@@ -68,14 +90,14 @@ pub struct GroupChange {
 impl GroupChange {
     /// Whether members must hear of it.
     #[must_use]
-    pub fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self.members || self.subscriptions
     }
 }
 
 /// A snapshot of a group.
 #[derive(Clone, Debug)]
-pub struct GroupView<C> {
+pub(crate) struct GroupView<C> {
     /// Who moves messages.
     pub consume_type: ConsumeType,
     /// How members share.
@@ -90,7 +112,7 @@ pub struct GroupView<C> {
 
 /// All groups.
 #[derive(Debug)]
-pub struct Consumers<C> {
+pub(crate) struct Consumers<C> {
     groups: HashMap<String, Group<C>>,
 }
 
@@ -104,7 +126,7 @@ impl<C> Default for Consumers<C> {
 
 impl<C: Clone> Consumers<C> {
     /// Takes a heartbeat of one group.
-    pub fn heartbeat(&mut self, group: &str, beat: Heartbeat<'_, C>) -> GroupChange {
+    pub(crate) fn heartbeat(&mut self, group: &str, beat: Heartbeat<'_, C>) -> GroupChange {
         let entry = self
             .groups
             .entry(group.to_owned())
@@ -135,7 +157,7 @@ impl<C: Clone> Consumers<C> {
     }
 
     /// Takes a connection out of every group; gives the groups it was in.
-    pub fn leave_all(&mut self, connection: u64) -> Vec<String> {
+    pub(crate) fn leave_all(&mut self, connection: u64) -> Vec<String> {
         let mut left = Vec::new();
         self.groups.retain(|name, group| {
             if group.members.remove(&connection).is_some() {
@@ -147,7 +169,7 @@ impl<C: Clone> Consumers<C> {
     }
 
     /// Takes a connection out of one group; whether it was in.
-    pub fn leave(&mut self, group: &str, connection: u64) -> bool {
+    pub(crate) fn leave(&mut self, group: &str, connection: u64) -> bool {
         let Some(entry) = self.groups.get_mut(group) else {
             return false;
         };
@@ -160,7 +182,7 @@ impl<C: Clone> Consumers<C> {
 
     /// Drops members silent for `member_millis` and subscriptions older than `subscription_millis`;
     /// gives the groups that lost members.
-    pub fn expire(
+    pub(crate) fn expire(
         &mut self,
         now: Timestamp,
         member_millis: i64,
@@ -183,28 +205,27 @@ impl<C: Clone> Consumers<C> {
         changed
     }
 
-    /// Whether the group has a live member.
+    /// The subscription of a group to a topic.
     #[must_use]
-    pub fn is_online(&self, group: &str) -> bool {
-        self.groups.contains_key(group)
-    }
-
-    /// The subscription of a group to a topic; outer `None`: the group is not online.
-    #[must_use]
-    pub fn subscription(&self, group: &str, topic: &str) -> Option<Option<SubscriptionData>> {
-        let group = self.groups.get(group)?;
-        Some(group.subscriptions.get(topic).map(|sub| sub.data.clone()))
+    pub(crate) fn subscription(&self, group: &str, topic: &str) -> Found {
+        let Some(group) = self.groups.get(group) else {
+            return Found::NoGroup;
+        };
+        match group.subscriptions.get(topic) {
+            Some(subscription) => Found::Yes(subscription.data.clone()),
+            None => Found::NoSubscription,
+        }
     }
 
     /// How the members of a group share.
     #[must_use]
-    pub fn model(&self, group: &str) -> Option<MessageModel> {
+    pub(crate) fn model(&self, group: &str) -> Option<MessageModel> {
         self.groups.get(group).map(|group| group.model)
     }
 
     /// Client ids of a group's members, each once, sorted.
     #[must_use]
-    pub fn client_ids(&self, group: &str) -> Vec<String> {
+    pub(crate) fn client_ids(&self, group: &str) -> Vec<String> {
         let mut ids: Vec<String> = self
             .groups
             .get(group)
@@ -219,7 +240,7 @@ impl<C: Clone> Consumers<C> {
 
     /// How to reach each member of a group.
     #[must_use]
-    pub fn channels(&self, group: &str) -> Vec<C> {
+    pub(crate) fn channels(&self, group: &str) -> Vec<C> {
         let members = self
             .groups
             .get(group)
@@ -230,7 +251,7 @@ impl<C: Clone> Consumers<C> {
 
     /// The member with a client id.
     #[must_use]
-    pub fn member(&self, group: &str, client_id: &str) -> Option<Member<C>> {
+    pub(crate) fn member(&self, group: &str, client_id: &str) -> Option<Member<C>> {
         self.groups
             .get(group)?
             .members
@@ -241,7 +262,7 @@ impl<C: Clone> Consumers<C> {
 
     /// A snapshot of one group.
     #[must_use]
-    pub fn view(&self, group: &str) -> Option<GroupView<C>> {
+    pub(crate) fn view(&self, group: &str) -> Option<GroupView<C>> {
         let group = self.groups.get(group)?;
         Some(GroupView {
             consume_type: group.consume_type,
@@ -256,15 +277,9 @@ impl<C: Clone> Consumers<C> {
         })
     }
 
-    /// Names of the groups online.
-    #[must_use]
-    pub fn names(&self) -> Vec<String> {
-        self.groups.keys().cloned().collect()
-    }
-
     /// Groups that subscribe to a topic.
     #[must_use]
-    pub fn groups_of(&self, topic: &str) -> Vec<String> {
+    pub(crate) fn groups_of(&self, topic: &str) -> Vec<String> {
         self.groups
             .iter()
             .filter(|(_, group)| group.subscriptions.contains_key(topic))
@@ -274,7 +289,7 @@ impl<C: Clone> Consumers<C> {
 
     /// Number of members in all groups.
     #[must_use]
-    pub fn member_count(&self) -> usize {
+    pub(crate) fn member_count(&self) -> usize {
         self.groups.values().map(|group| group.members.len()).sum()
     }
 }
@@ -287,24 +302,21 @@ fn subscribe(
 ) -> bool {
     let mut changed = false;
     for data in list {
-        match table.get_mut(&data.topic) {
-            Some(old) => {
-                if data.sub_version > old.data.sub_version {
-                    changed |= data.sub_string != old.data.sub_string;
-                    old.data = data.clone();
-                }
-                old.seen = now;
+        if let Some(old) = table.get_mut(&data.topic) {
+            if data.sub_version > old.data.sub_version {
+                changed |= data.sub_string != old.data.sub_string;
+                old.data = data.clone();
             }
-            None => {
-                changed = true;
-                table.insert(
-                    data.topic.clone(),
-                    Subscription {
-                        data: data.clone(),
-                        seen: now,
-                    },
-                );
-            }
+            old.seen = now;
+        } else {
+            changed = true;
+            table.insert(
+                data.topic.clone(),
+                Subscription {
+                    data: data.clone(),
+                    seen: now,
+                },
+            );
         }
     }
     let before = table.len();
@@ -329,11 +341,11 @@ mod tests {
         }
     }
 
-    fn beat<'a>(
+    fn beat(
         connection: u64,
         millis: i64,
-        subscriptions: Option<&'a [SubscriptionData]>,
-    ) -> Heartbeat<'a, u64> {
+        subscriptions: Option<&[SubscriptionData]>,
+    ) -> Heartbeat<'_, u64> {
         Heartbeat {
             connection,
             member: Member {
@@ -372,7 +384,7 @@ mod tests {
         let mut table = Consumers::default();
         table.heartbeat("g", beat(1, 0, Some(&[sub("t", 1)])));
         table.heartbeat("g", beat(1, 1, None));
-        assert!(table.subscription("g", "t").unwrap().is_some());
+        assert!(matches!(table.subscription("g", "t"), Found::Yes(_)));
     }
 
     #[test]
@@ -382,7 +394,7 @@ mod tests {
         table.heartbeat("b", beat(1, 0, None));
         table.heartbeat("a", beat(1, 120_000, None));
         assert_eq!(table.expire(at(120_001), 120_000, 600_000), ["b"]);
-        assert!(table.is_online("a") && !table.is_online("b"));
+        assert!(table.view("a").is_some() && table.view("b").is_none());
     }
 
     #[test]
@@ -390,10 +402,8 @@ mod tests {
         let mut table = Consumers::default();
         table.heartbeat("g", beat(1, 0, Some(&[sub("t", 5)])));
         table.heartbeat("g", beat(1, 0, Some(&[sub("t", 4)])));
-        assert_eq!(
-            table.subscription("g", "t").unwrap().unwrap().sub_version,
-            5
-        );
+        let found = table.subscription("g", "t");
+        assert!(matches!(found, Found::Yes(subscription) if subscription.sub_version == 5));
     }
 
     #[test]
@@ -404,6 +414,6 @@ mod tests {
         let mut left = table.leave_all(1);
         left.sort();
         assert_eq!(left, ["a", "b"]);
-        assert!(table.names().is_empty());
+        assert_eq!(table.member_count(), 0);
     }
 }

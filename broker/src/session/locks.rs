@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use rmq_types::Timestamp;
 
 /// How long a lock lasts without renewal.
-pub const LOCK_MILLIS: i64 = 60_000;
+pub(super) const LOCK_MILLIS: i64 = 60_000;
 
 /// A queue: topic and number.
-pub type QueueKey = (String, i32);
+pub(crate) type QueueKey = (String, i32);
 
 #[derive(Debug)]
 struct Holder {
@@ -19,13 +19,13 @@ struct Holder {
 
 /// Locks of all groups.
 #[derive(Debug, Default)]
-pub struct QueueLocks {
+pub(crate) struct QueueLocks {
     groups: HashMap<String, HashMap<QueueKey, Holder>>,
 }
 
 impl QueueLocks {
     /// Locks or renews each queue that is free, expired or already held by the client; gives those.
-    pub fn lock(
+    pub(crate) fn lock(
         &mut self,
         now: Timestamp,
         group: &str,
@@ -51,7 +51,7 @@ impl QueueLocks {
     }
 
     /// Gives up queues that the client holds.
-    pub fn unlock(
+    pub(crate) fn unlock(
         &mut self,
         group: &str,
         client_id: &str,
@@ -75,14 +75,14 @@ impl QueueLocks {
 
     /// Whether a group holds any live lock: then it consumes in order.
     #[must_use]
-    pub fn is_held(&self, now: Timestamp, group: &str) -> bool {
+    pub(crate) fn is_held(&self, now: Timestamp, group: &str) -> bool {
         let held = self.groups.get(group).into_iter().flat_map(HashMap::values);
         held.into_iter()
             .any(|holder| now.since(holder.since) <= LOCK_MILLIS)
     }
 
     /// Drops expired locks, so that groups that are gone cost nothing.
-    pub fn expire(&mut self, now: Timestamp) {
+    pub(crate) fn expire(&mut self, now: Timestamp) {
         self.groups.retain(|_, held| {
             held.retain(|_, holder| now.since(holder.since) <= LOCK_MILLIS);
             !held.is_empty()

@@ -6,8 +6,8 @@
 mod consumers;
 mod locks;
 mod producers;
-pub mod subscription;
+pub(crate) mod subscription;
 
-pub use consumers::{Consumers, Heartbeat, Member};
-pub use locks::{QueueKey, QueueLocks};
-pub use producers::{Producer, Producers};
+pub(crate) use consumers::{Consumers, Found, Heartbeat, Member};
+pub(crate) use locks::{QueueKey, QueueLocks};
+pub(crate) use producers::{Producer, Producers};

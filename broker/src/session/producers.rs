@@ -7,7 +7,7 @@ use rmq_types::Timestamp;
 
 /// One producer.
 #[derive(Clone, Debug)]
-pub struct Producer<C> {
+pub(crate) struct Producer<C> {
     /// Its client id.
     pub client_id: String,
     /// What it is written in.
@@ -22,7 +22,7 @@ pub struct Producer<C> {
 
 /// All groups.
 #[derive(Debug)]
-pub struct Producers<C> {
+pub(crate) struct Producers<C> {
     groups: HashMap<String, BTreeMap<u64, Producer<C>>>,
 }
 
@@ -36,7 +36,7 @@ impl<C> Default for Producers<C> {
 
 impl<C: Clone> Producers<C> {
     /// Takes a heartbeat of one group.
-    pub fn heartbeat(&mut self, group: &str, connection: u64, producer: Producer<C>) {
+    pub(crate) fn heartbeat(&mut self, group: &str, connection: u64, producer: Producer<C>) {
         self.groups
             .entry(group.to_owned())
             .or_default()
@@ -44,7 +44,7 @@ impl<C: Clone> Producers<C> {
     }
 
     /// Takes a connection out of every group.
-    pub fn leave_all(&mut self, connection: u64) {
+    pub(crate) fn leave_all(&mut self, connection: u64) {
         self.groups.retain(|_, members| {
             members.remove(&connection);
             !members.is_empty()
@@ -52,7 +52,7 @@ impl<C: Clone> Producers<C> {
     }
 
     /// Takes a connection out of one group.
-    pub fn leave(&mut self, group: &str, connection: u64) {
+    pub(crate) fn leave(&mut self, group: &str, connection: u64) {
         if let Some(members) = self.groups.get_mut(group) {
             members.remove(&connection);
             if members.is_empty() {
@@ -62,7 +62,7 @@ impl<C: Clone> Producers<C> {
     }
 
     /// Drops members silent for `millis`.
-    pub fn expire(&mut self, now: Timestamp, millis: i64) {
+    pub(crate) fn expire(&mut self, now: Timestamp, millis: i64) {
         self.groups.retain(|_, members| {
             members.retain(|_, member| now.since(member.seen) <= millis);
             !members.is_empty()
@@ -71,7 +71,7 @@ impl<C: Clone> Producers<C> {
 
     /// The members of a group; `None`: nobody is online.
     #[must_use]
-    pub fn members(&self, group: &str) -> Option<Vec<Producer<C>>> {
+    pub(crate) fn members(&self, group: &str) -> Option<Vec<Producer<C>>> {
         self.groups
             .get(group)
             .map(|members| members.values().cloned().collect())
@@ -79,14 +79,14 @@ impl<C: Clone> Producers<C> {
 
     /// The producer with a client id, in whatever group.
     #[must_use]
-    pub fn by_client_id(&self, client_id: &str) -> Option<Producer<C>> {
+    pub(crate) fn by_client_id(&self, client_id: &str) -> Option<Producer<C>> {
         let mut all = self.groups.values().flat_map(BTreeMap::values);
         all.find(|producer| producer.client_id == client_id)
             .cloned()
     }
 
     /// Every group with its members.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Vec<&Producer<C>>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Vec<&Producer<C>>)> {
         self.groups
             .iter()
             .map(|(name, members)| (name.as_str(), members.values().collect()))
@@ -94,7 +94,7 @@ impl<C: Clone> Producers<C> {
 
     /// Number of producers in all groups.
     #[must_use]
-    pub fn member_count(&self) -> usize {
+    pub(crate) fn member_count(&self) -> usize {
         self.groups.values().map(BTreeMap::len).sum()
     }
 }

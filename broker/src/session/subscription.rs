@@ -4,7 +4,7 @@ use rmq_types::java_hash;
 
 /// Which messages a reader wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TagFilter {
+pub(crate) enum TagFilter {
     /// Every message.
     All,
     /// Messages with one of these tags: the hash as it stands in the queue, and the text.
@@ -14,11 +14,11 @@ pub enum TagFilter {
 /// Not a tag expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the consumer's subscription can not be parsed: no tag between the bars")]
-pub struct TagExpressionError;
+pub(crate) struct TagExpressionError;
 
 impl TagFilter {
     /// Reads an expression; blank and `*` mean all, empty parts are left out.
-    pub fn parse(expression: &str) -> Result<Self, TagExpressionError> {
+    pub(crate) fn parse(expression: &str) -> Result<Self, TagExpressionError> {
         let expression = expression.trim();
         if expression.is_empty() || expression == "*" {
             return Ok(Self::All);
@@ -38,7 +38,7 @@ impl TagFilter {
 
     /// First check, by the hash in the queue.
     #[must_use]
-    pub fn admits_code(&self, tags_code: i64) -> bool {
+    pub(crate) fn admits_code(&self, tags_code: i64) -> bool {
         match self {
             Self::All => true,
             Self::Tags(tags) => tags.iter().any(|(code, _)| *code == tags_code),
@@ -47,7 +47,7 @@ impl TagFilter {
 
     /// Second check, by the text: two tags may have one hash.
     #[must_use]
-    pub fn admits_tag(&self, tag: Option<&str>) -> bool {
+    pub(crate) fn admits_tag(&self, tag: Option<&str>) -> bool {
         match self {
             Self::All => true,
             Self::Tags(tags) => tag.is_some_and(|tag| tags.iter().any(|(_, text)| **text == *tag)),

@@ -101,7 +101,8 @@ pub(super) fn queue_entries(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     };
     if let Some(group) = &mut header.consumer_group {
         namespace::join(&call.header.ext, group);
-        body.subscription_data = lock(&core.consumers).subscription(group, topic).flatten();
+        let found = lock(&core.consumers).subscription(group, topic);
+        body.subscription_data = found.into_option();
         if body.subscription_data.is_none() {
             body.filter_data = Some(format!("{group}@{topic} is not online!"));
         }

@@ -114,7 +114,7 @@ fn wake(core: &Core, topic: &str, group: &str, queue_id: i32) {
         waiting
     };
     for waiter in waiting {
-        arrival::answer_pull(core, waiter.what);
+        arrival::answer_pull(core, &waiter.what);
     }
 }
 

@@ -152,7 +152,7 @@ fn delete_one(core: &Arc<Core>, topic: &str) -> Result<(), Failure> {
         waiting
     };
     for waiter in waiting {
-        arrival::answer_pull(core, waiter.what);
+        arrival::answer_pull(core, &waiter.what);
     }
     core.store.delete_topic(topic).map_err(|error| {
         Failure::system(format!(

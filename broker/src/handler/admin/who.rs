@@ -44,7 +44,7 @@ pub(super) fn subscription(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let found = lock(&core.consumers).subscription(&header.group, &topic);
     let body = QuerySubscriptionResponse {
         group: header.group.into_owned(),
-        subscription_data: found.flatten(),
+        subscription_data: found.into_option(),
         topic: topic.into_owned(),
     };
     Ok(success().with_body(body.to_json()))

@@ -44,7 +44,7 @@ pub(crate) const fn is_send(code: i32) -> bool {
 
 /// What is needed to answer one send.
 #[derive(Debug)]
-pub struct SendReply {
+pub(crate) struct SendReply {
     /// Number of the request.
     pub opaque: i32,
     /// Offset ids of all its messages.
@@ -119,15 +119,13 @@ fn serve_off_thread(core: &Arc<Core>, conn: &Arc<Connection>, header: &Header<'_
     let call = Call { conn, header, body };
     let mut out = BytesMut::new();
     let mut group = Group::on_worker(core, &settings, core.now());
-    let failure =
-        match topic_for_send(core, &settings, &call).and_then(|()| match group.add(&call) {
+    let failure = topic_for_send(core, &settings, &call)
+        .and_then(|()| match group.add(&call) {
             Ok(()) => Ok(()),
             Err(Refusal::Failure(failure)) => Err(failure),
             Err(Refusal::NeedsWork) => Err(Failure::system("the topic was deleted meanwhile")),
-        }) {
-            Ok(()) => None,
-            Err(failure) => Some(failure),
-        };
+        })
+        .err();
     if let Some(failure) = failure {
         core.stats.put_failures.add(1, 1);
         if !header.is_oneway() {

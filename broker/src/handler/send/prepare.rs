@@ -161,14 +161,14 @@ impl<'a> Group<'a> {
         if call.header.code == request_code::SEND_BATCH_MESSAGE || header.batch {
             self.add_batch(call, header, queue_id)
         } else {
-            self.add_single(call, header, queue_id)
+            self.add_single(call, &header, queue_id)
         }
     }
 
     fn add_single(
         &mut self,
         call: &Call<'a>,
-        header: SendMessageV2<'a>,
+        header: &SendMessageV2<'a>,
         queue_id: u32,
     ) -> Result<(), Refusal> {
         if call.body.is_empty() {
@@ -178,7 +178,7 @@ impl<'a> Group<'a> {
         let mut target = (header.topic.clone(), queue_id);
         let reconsume = header.reconsume_times.unwrap_or(0).max(0);
         if header.topic.starts_with(system::RETRY_PREFIX)
-            && let Some(letter) = self.dead_letter(call, &header, reconsume)?
+            && let Some(letter) = self.dead_letter(call, header, reconsume)?
         {
             target = (Cow::Owned(letter), 0);
         }
@@ -191,7 +191,7 @@ impl<'a> Group<'a> {
         }
         let source = Source::new(call.body, &text, header.flag);
         let wait = !source.found.no_wait;
-        let unique_key = self.add_message(&header, call, target.clone(), source, reconsume)?;
+        let unique_key = self.add_message(header, call, target.clone(), source, reconsume)?;
         self.prepared.push(Prepared {
             opaque: call.header.opaque,
             wants_reply: !call.header.is_oneway(),
@@ -364,13 +364,12 @@ impl<'a> Group<'a> {
                 self.texts.push(properties::ENTRY_SEPARATOR);
             }
         }
-        let key = match found.unique_key {
-            Some(key) => key.to_owned(),
-            None => {
-                let key = self.core.unique_ids.make(self.now);
-                properties::push(&mut self.texts, names::UNIQ_KEY, key.as_bytes());
-                key
-            }
+        let key = if let Some(key) = found.unique_key {
+            key.to_owned()
+        } else {
+            let key = self.core.unique_ids.make(self.now);
+            properties::push(&mut self.texts, names::UNIQ_KEY, key.as_bytes());
+            key
         };
         let cluster = self.settings.broker_cluster_name.as_bytes();
         properties::push(&mut self.texts, names::CLUSTER, cluster);

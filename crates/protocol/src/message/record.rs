@@ -162,6 +162,27 @@ pub fn peek(bytes: &[u8]) -> Option<(i32, i32)> {
     Some((i32::from_be_bytes(size), i32::from_be_bytes(magic)))
 }
 
+/// The record that starts `bytes`: its magic, and all its bytes.
+fn frame(bytes: &[u8]) -> Result<(i32, &[u8]), RecordError> {
+    let truncated = |needed| RecordError::Truncated {
+        needed,
+        have: bytes.len(),
+    };
+    let (stated, magic) = peek(bytes).ok_or_else(|| truncated(8))?;
+    if magic != MAGIC_V1 && magic != MAGIC_V2 {
+        return Err(RecordError::Magic(magic));
+    }
+    let total = usize::try_from(stated)
+        .ok()
+        .filter(|total| *total >= RECORD_BYTES_MIN)
+        .ok_or(RecordError::Length {
+            field: "record",
+            value: i64::from(stated),
+        })?;
+    let whole = bytes.get(..total).ok_or_else(|| truncated(total))?;
+    Ok((magic, whole))
+}
+
 impl<'a> Record<'a> {
     /// Bytes this record takes.
     #[must_use]
@@ -250,24 +271,8 @@ impl<'a> Record<'a> {
     /// Reads the record at the start of `bytes`; the second value is its length. The body's CRC is
     /// not looked at: [`Record::verify_body`].
     pub fn decode(bytes: &'a [u8]) -> Result<(Self, usize), RecordError> {
-        let (stated, magic) = peek(bytes).ok_or(RecordError::Truncated {
-            needed: 8,
-            have: bytes.len(),
-        })?;
-        if magic != MAGIC_V1 && magic != MAGIC_V2 {
-            return Err(RecordError::Magic(magic));
-        }
-        let total = usize::try_from(stated)
-            .ok()
-            .filter(|total| *total >= RECORD_BYTES_MIN)
-            .ok_or(RecordError::Length {
-                field: "record",
-                value: i64::from(stated),
-            })?;
-        let whole = bytes.get(..total).ok_or(RecordError::Truncated {
-            needed: total,
-            have: bytes.len(),
-        })?;
+        let (magic, whole) = frame(bytes)?;
+        let total = whole.len();
         let mut read = Reader {
             bytes: whole,
             at: 8,

@@ -101,8 +101,8 @@ impl Broker {
         })?;
         let reserved = reserve_port(&settings)?;
         let identity = identity(&settings, reserved)?;
-        let client = Client::new(ClientOptions::default());
-        let (core, asks) = build(settings, identity, clock, client.clone()).await?;
+        let (core, asks) = build(settings, identity, clock).await?;
+        let client = core.registrar.client();
         let mut listeners = vec![listen(&io, &core, reserved, false)?];
         // The fast channel is an extra: a taken port below is no reason not to start.
         match fast_port(reserved).map(|addr| listen(&io, &core, addr, true)) {
@@ -420,11 +420,10 @@ async fn build(
     settings: Settings,
     identity: Identity,
     clock: Arc<dyn Clock>,
-    client: Client,
 ) -> Result<(Arc<Core>, mpsc::Receiver<register::Ask>), StartError> {
     let options = store_options(&settings, &identity)?;
     let workers = Workers::new(tokio::runtime::Handle::current());
-    let routes = Routes::new(client);
+    let routes = Routes::new(Client::new(ClientOptions::default()));
     let opened = tokio::task::spawn_blocking(move || {
         open(settings, identity, clock, options, (workers, routes))
     });

@@ -123,9 +123,8 @@ impl Core {
 
     /// Puts topics and tells the NameServers; waits for both. Not on an io thread.
     pub(crate) fn put_topics(&self, topics: Vec<TopicConfig>) -> Result<(), PersistError> {
-        let changed = self.topics.put(topics, self.now())?;
-        if !changed.is_empty() {
-            self.registrar.announce(changed);
+        if let Some(change) = self.topics.put(topics, self.now())? {
+            self.registrar.announce(change.names, change.version);
         }
         Ok(())
     }

@@ -96,6 +96,15 @@ struct State<V> {
     version: DataVersion,
 }
 
+/// What a change of a table did.
+#[derive(Clone, Debug)]
+pub(crate) struct Changed {
+    /// Names whose settings are other than before.
+    pub names: Vec<String>,
+    /// Version of the table with the change.
+    pub version: DataVersion,
+}
+
 /// The table. Readers never wait for a disk; writers are one at a time.
 #[derive(Debug)]
 pub(crate) struct ConfigTable<K: Kind> {
@@ -174,12 +183,12 @@ impl<K: Kind> ConfigTable<K> {
         (version, values)
     }
 
-    /// Puts settings; waits for the disk. Gives back those that really changed.
+    /// Puts settings; waits for the disk. Gives back what really changed, if anything.
     pub(crate) fn put(
         &self,
         values: Vec<K::Value>,
         now: Timestamp,
-    ) -> Result<Vec<Arc<K::Value>>, PersistError> {
+    ) -> Result<Option<Changed>, PersistError> {
         let mut journal = self.journal();
         let changed: Vec<K::Value> = {
             let state = self.read();
@@ -192,7 +201,7 @@ impl<K: Kind> ConfigTable<K> {
             values.into_iter().filter(is_new).collect()
         };
         if changed.is_empty() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let entry = Entry {
             version: self.next_version(now),
@@ -200,13 +209,13 @@ impl<K: Kind> ConfigTable<K> {
             remove: Vec::new(),
         };
         journal.append(&entry)?;
-        let names: Vec<String> = entry.put.iter().map(|v| K::name(v).to_owned()).collect();
+        let change = Changed {
+            names: entry.put.iter().map(|v| K::name(v).to_owned()).collect(),
+            version: entry.version,
+        };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         apply::<K>(&mut state, entry);
-        Ok(names
-            .iter()
-            .filter_map(|name| state.map.get(name.as_str()).cloned())
-            .collect())
+        Ok(Some(change))
     }
 
     /// Takes `name` out; waits for the disk. `false`: it was not there.
@@ -308,15 +317,9 @@ mod tests {
     fn settings_that_did_not_change_leave_the_version_alone() {
         let folder = tempfile::tempdir().unwrap();
         let table = Topics::open(folder.path()).unwrap();
-        assert_eq!(
-            table.put(vec![TopicConfig::named("a")], NOW).unwrap().len(),
-            1
-        );
-        let version = table.version();
-        assert_eq!(
-            table.put(vec![TopicConfig::named("a")], NOW).unwrap().len(),
-            0
-        );
+        let put = || table.put(vec![TopicConfig::named("a")], NOW).unwrap();
+        let version = put().unwrap().version;
+        assert!(put().is_none());
         assert_eq!(table.version(), version);
     }
 

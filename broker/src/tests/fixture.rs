@@ -1,6 +1,6 @@
 //! A broker for tests: small files, no NameServer, port 0 on loopback, one client connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use rmq_net::{
@@ -282,9 +282,9 @@ impl TestBroker {
         &self,
         client_id: &str,
         (group, topics): (&str, &[&str]),
-        answer: fn(&Command) -> Command,
+        answer: impl Fn(&Command) -> Command + Send + Sync + 'static,
     ) -> Consumer {
-        let service: Arc<dyn Service> = Arc::new(Answering(answer));
+        let service: Arc<dyn Service> = Arc::new(Answering(Box::new(answer)));
         let options = ClientOptions {
             on_request: Some(service),
             ..ClientOptions::default()
@@ -311,11 +311,26 @@ pub(super) struct Peer {
 
 impl Peer {
     /// Listens on a free port.
-    pub(super) fn start(answer: fn(&Command) -> Command) -> Self {
+    pub(super) fn start(answer: impl Fn(&Command) -> Command + Send + Sync + 'static) -> Self {
+        Self::start_at(([127, 0, 0, 1], 0).into(), answer)
+    }
+
+    /// Listens where an earlier one did.
+    pub(super) fn start_at(
+        address: SocketAddr,
+        answer: impl Fn(&Command) -> Command + Send + Sync + 'static,
+    ) -> Self {
         let io = IoThreads::start(1, "peer").unwrap();
-        let options = ListenOptions::new(([127, 0, 0, 1], 0).into());
-        let listener = Listener::bind(&io, options, Arc::new(Answering(answer))).unwrap();
+        let service = Arc::new(Answering(Box::new(answer)));
+        let listener = Listener::bind(&io, ListenOptions::new(address), service).unwrap();
         Self { listener, _io: io }
+    }
+
+    /// Closes its connections and goes away.
+    pub(super) async fn stop(self) -> SocketAddr {
+        let address = self.listener.local_addr();
+        self.listener.shutdown().await;
+        address
     }
 
     /// Where it listens.
@@ -324,7 +339,7 @@ impl Peer {
     }
 }
 
-struct Answering(fn(&Command) -> Command);
+struct Answering(Box<dyn Fn(&Command) -> Command + Send + Sync>);
 
 impl Service for Answering {
     fn serve(&self, _conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {

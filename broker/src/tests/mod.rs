@@ -13,6 +13,7 @@ mod flow;
 mod group;
 mod progress;
 mod query;
+mod register;
 mod relay;
 mod reset;
 mod topic;

@@ -136,6 +136,7 @@ pub(super) fn delete(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     {
         delete_one(core, retry)?;
     }
+    core.registrar.refresh();
     Ok(success())
 }
 

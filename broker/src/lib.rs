@@ -9,6 +9,7 @@ mod answer;
 mod arrival;
 mod broker;
 pub mod config;
+mod copy;
 mod core;
 mod handler;
 mod hold;

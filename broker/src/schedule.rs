@@ -18,18 +18,22 @@ use rmq_protocol::{
         properties::{self, names},
     },
 };
-use rmq_store::{Append, AppendError, ErrorClass, ReadRequest, ReadStatus};
+use rmq_store::{AppendError, ErrorClass, ReadRequest, ReadStatus};
 use rmq_types::{Timestamp, system};
 
 use crate::{
+    copy,
     core::{Core, lock},
     metadata::{LoadError, PersistError, read_json, write_json},
+    stats::Stat,
 };
 
 /// Longest sleep: progress is written and a changed clock is noticed this often.
 const NAP: Duration = Duration::from_secs(1);
 /// Pause after a target that cannot be written now.
 const RETRY: Duration = Duration::from_millis(500);
+/// Under which the scheduler's reads are counted.
+const OWN_KEY: &str = "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER";
 /// Messages moved in one read.
 const BATCH: usize = 32;
 
@@ -280,23 +284,21 @@ fn deliver(core: &Core, record: &[u8]) -> bool {
     ];
     properties::copy_without(record.properties, &dropped, &mut text);
     properties::push(&mut text, names::WAIT, b"false");
-    let appended = core.store.append_one(&Append {
-        topic,
-        queue_id,
-        tags_code: properties::tags_code(&text),
-        flag: record.flag,
-        sys_flag: record.sys_flag,
-        born_at: record.born_at,
-        born_host: record.born_host,
-        reconsume_times: record.reconsume_times,
-        prepared_transaction_offset: record.prepared_transaction_offset,
-        body: record.body,
-        properties: &text,
-    });
-    match appended {
-        Ok(_) => true,
+    let again = copy::of(&record, (topic, queue_id), &text);
+    match core.store.append_one(&again) {
+        Ok(appended) => {
+            count(core, topic, u64::from(appended.bytes));
+            true
+        }
         Err(error) => keep_or_drop(topic, &error),
     }
+}
+
+/// Counts a delivery as Java does: the scheduler is a group that reads the schedule topic.
+fn count(core: &Core, topic: &str, bytes: u64) {
+    core.stats.add(Stat::GroupGetNums, OWN_KEY, 1);
+    core.stats.add(Stat::GroupGetSize, OWN_KEY, bytes);
+    core.stats.stored(topic, 1, bytes);
 }
 
 fn keep_or_drop(topic: &str, error: &AppendError) -> bool {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use rmq_protocol::body::{BrokerStatsData, BrokerStatsItem};
-use rmq_types::Timestamp;
+use rmq_types::{Timestamp, system};
 use rustc_hash::FxHashMap;
 
 /// Seconds between two samples.
@@ -41,7 +41,17 @@ names! {
     DlqPutNums = "DLQ_PUT_NUMS",
     BrokerPutNums = "BROKER_PUT_NUMS",
     BrokerGetNums = "BROKER_GET_NUMS",
+    UserPutNums = "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC",
+    UserGetNums = "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC",
 }
+
+/// Counters of the whole broker: their key is the cluster.
+const WHOLE: [Stat; 4] = [
+    Stat::BrokerPutNums,
+    Stat::BrokerGetNums,
+    Stat::UserPutNums,
+    Stat::UserGetNums,
+];
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
@@ -191,6 +201,10 @@ pub(crate) struct Stats {
     pub gets: Arc<Counter>,
     /// Bytes given out.
     pub get_bytes: Counter,
+    /// Messages stored in topics that are not the system's.
+    pub user_puts: Arc<Counter>,
+    /// Messages given out of such topics.
+    pub user_gets: Arc<Counter>,
     /// Reads that found something.
     pub get_found: Counter,
     /// Reads that found nothing.
@@ -207,11 +221,14 @@ impl Stats {
         let families: Vec<Family> = NAMES.iter().map(|_| Family::default()).collect();
         let whole = |stat: Stat| find_or_make(&families[stat as usize], cluster);
         let (puts, gets) = (whole(Stat::BrokerPutNums), whole(Stat::BrokerGetNums));
+        let (user_puts, user_gets) = (whole(Stat::UserPutNums), whole(Stat::UserGetNums));
         Self {
             families,
             puts,
             put_bytes: Counter::default(),
             gets,
+            user_puts,
+            user_gets,
             get_bytes: Counter::default(),
             get_found: Counter::default(),
             get_miss: Counter::default(),
@@ -228,6 +245,17 @@ impl Stats {
     #[must_use]
     pub(crate) fn counter(&self, stat: Stat, key: &str) -> Arc<Counter> {
         find_or_make(self.family(stat), key)
+    }
+
+    /// Counts messages that were stored in a topic.
+    pub(crate) fn stored(&self, topic: &str, messages: u64, bytes: u64) {
+        self.puts.add(messages, 1);
+        self.put_bytes.add(bytes, messages);
+        if !system::is_system_topic(topic) {
+            self.user_puts.add(messages, 1);
+        }
+        self.add(Stat::TopicPutNums, topic, messages);
+        self.add(Stat::TopicPutSize, topic, bytes);
     }
 
     /// Adds to the counter of a key.
@@ -278,7 +306,7 @@ impl Stats {
         let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
         let day = now.millis().div_euclid(86_400_000);
         if day > days.day {
-            let totals = (self.puts.total(), self.gets.total());
+            let totals = (self.user_puts.total(), self.user_gets.total());
             // A broker that started today had nothing at midnight.
             let first = days.day == 0;
             days.yesterday_morning = days.today_morning;
@@ -309,7 +337,7 @@ impl Stats {
     /// cluster has a topic of its own name.
     pub(crate) fn forget(&self, name: &str) {
         for (index, family) in self.families.iter().enumerate() {
-            if index == Stat::BrokerPutNums as usize || index == Stat::BrokerGetNums as usize {
+            if WHOLE.iter().any(|stat| *stat as usize == index) {
                 continue;
             }
             let mut map = family.write().unwrap_or_else(PoisonError::into_inner);

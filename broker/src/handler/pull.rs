@@ -452,6 +452,9 @@ fn note(core: &Core, header: &PullMessage<'_>, outcome: &ReadOutcome) {
     let (count, bytes) = (outcome.messages.len() as u64, outcome.bytes as u64);
     core.stats.get_found.add(1, 1);
     core.stats.gets.add(count, 1);
+    if !system::is_system_topic(&header.topic) {
+        core.stats.user_gets.add(count, 1);
+    }
     core.stats.get_bytes.add(bytes, count);
     let key = format!("{}@{}", header.topic, header.consumer_group);
     core.stats.add(Stat::GroupGetNums, &key, count);

@@ -29,16 +29,23 @@ pub(crate) fn send_reply(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         call.decode()?
     };
     namespace::join(&call.header.ext, &mut header.topic);
+    let settings = core.settings.get();
+    let (region, trace) = (settings.region_id.as_str(), settings.trace_on.to_string());
     let text = header.properties.as_deref().unwrap_or_default().as_bytes();
+    let mut marked = Vec::with_capacity(text.len() + 64);
+    properties::copy_without(text, &[names::MSG_REGION, names::TRACE_ON], &mut marked);
+    properties::push(&mut marked, names::MSG_REGION, region.as_bytes());
+    properties::push(&mut marked, names::TRACE_ON, trace.as_bytes());
+    let text = marked.as_slice();
     let pushed = push(core, call, &header, text);
     let reply_topic = format!("{}{}", core.identity.cluster, system::REPLY_TOPIC_SUFFIX);
-    let stored = if core.settings.get().store_reply_message_enable {
+    let stored = if settings.store_reply_message_enable {
         Some(store(core, call, &header, &reply_topic, text)?)
     } else {
         None
     };
     pushed?;
-    Ok(match stored {
+    let answer = match stored {
         Some(answer) => answer,
         None => success().with_header(&SendMessageResponse {
             msg_id: "0".into(),
@@ -48,7 +55,9 @@ pub(crate) fn send_reply(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             batch_uniq_id: None,
             recall_handle: None,
         }),
-    })
+    };
+    let answer = answer.with_ext(names::MSG_REGION, region.to_owned());
+    Ok(answer.with_ext(names::TRACE_ON, trace))
 }
 
 fn push(
@@ -128,6 +137,7 @@ fn store(
         properties: text,
     });
     let appended = appended.map_err(|error| Failure::from(&error))?;
+    core.stats.stored(topic, 1, u64::from(appended.bytes));
     let mut id = String::new();
     send::offset_id(core, appended.offset).write(&mut id);
     Ok(success().with_header(&SendMessageResponse {

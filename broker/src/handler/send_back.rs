@@ -18,6 +18,7 @@ use rmq_types::{CommitLogOffset, system};
 use super::{Call, send};
 use crate::{
     answer::{Answer, Failure, success},
+    copy,
     core::Core,
     metadata::{PERM_READ, PERM_WRITE},
     namespace,
@@ -92,13 +93,12 @@ pub(crate) fn send_back(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         (&topic, queue),
         if dead { None } else { Some(header.delay_level) },
     )?;
-    let stat = if dead {
-        Stat::DlqPutNums
-    } else {
-        Stat::SendBackNums
-    };
-    core.stats
-        .add(stat, &format!("{}@{group}", record.topic), 1);
+    let origin = properties::get_str(record.properties, names::RETRY_TOPIC);
+    let key = format!("{}@{group}", origin.unwrap_or(record.topic));
+    core.stats.add(Stat::SendBackNums, &key, 1);
+    if dead {
+        core.stats.add(Stat::DlqPutNums, &key, 1);
+    }
     Ok(success())
 }
 
@@ -134,40 +134,35 @@ fn store_copy(
         }
     }
     properties::push(&mut text, names::WAIT, b"false");
+    let target = (topic, queue_id);
+    let rest = level.map(|level| {
+        let level = match level {
+            0 => FIRST_LEVEL.saturating_add(record.reconsume_times),
+            level => level,
+        };
+        // A Java broker that opens this folder reads the due time from the level.
+        let level = core.delays.clamp(level).max(1);
+        properties::push(&mut text, names::DELAY, level.to_string().as_bytes());
+        send::rest(&core.delays, core.now(), level, target, &mut text)
+    });
     let mut append = Append {
-        topic,
-        queue_id,
-        tags_code: properties::tags_code(&text),
-        flag: record.flag,
-        sys_flag: record.sys_flag,
-        born_at: record.born_at,
-        born_host: record.born_host,
         reconsume_times: record.reconsume_times.saturating_add(1),
         prepared_transaction_offset: 0,
-        body: record.body,
-        properties: &[],
+        ..copy::of(record, target, &text)
     };
-    if let Some(level) = level {
-        let level = if level == 0 {
-            FIRST_LEVEL + record.reconsume_times
-        } else {
-            level
-        };
-        let rest = send::rest(
-            &core.delays,
-            core.now(),
-            level,
-            (topic, queue_id),
-            &mut text,
-        );
+    if let Some(rest) = &rest {
         append.topic = rest.topic;
         append.queue_id = rest.queue_id;
         append.tags_code = rest.tags_code;
     }
-    append.properties = &text;
-    core.store.append_one(&append).map_err(|error| {
+    let appended = core.store.append_one(&append).map_err(|error| {
         tracing::warn!(topic, peer = %call.conn.peer_addr(), %error, "a message was not sent back");
         Failure::new(response_code::SYSTEM_ERROR, error.to_string())
     })?;
+    if let Some(rest) = rest {
+        core.stats.add(Stat::TopicPutNums, rest.topic, 1);
+        let bytes = u64::from(appended.bytes);
+        core.stats.add(Stat::TopicPutSize, rest.topic, bytes);
+    }
     Ok(())
 }

@@ -63,8 +63,43 @@ pub(super) struct Pulled {
     pub(super) bodies: Vec<String>,
     /// Log offset of each.
     pub(super) offsets: Vec<i64>,
+    /// Time at which each was stored.
+    pub(super) stored_at: Vec<i64>,
+    /// Properties of each.
+    pub(super) texts: Vec<Vec<u8>>,
     /// `nextBeginOffset`.
     pub(super) next: i64,
+}
+
+impl Pulled {
+    /// A property of a message.
+    pub(super) fn property(&self, index: usize, name: &str) -> Option<&str> {
+        properties::get_str(&self.texts[index], name)
+    }
+}
+
+/// A pull that does not wait, of everything, whether or not the group is online.
+pub(super) fn pull_header<'a>(
+    group: &'a str,
+    (topic, queue_id): (&'a str, i32),
+    offset: i64,
+) -> PullMessage<'a> {
+    PullMessage {
+        consumer_group: group.into(),
+        topic: topic.into(),
+        queue_id,
+        queue_offset: offset,
+        max_msg_nums: 32,
+        sys_flag: PULL_SUBSCRIPTION,
+        commit_offset: 0,
+        suspend_timeout_millis: 0,
+        subscription: Some("*".into()),
+        sub_version: 0,
+        expression_type: Some("TAG".into()),
+        max_msg_bytes: None,
+        request_source: None,
+        proxy_forward_client_id: None,
+    }
 }
 
 impl TestBroker {
@@ -88,6 +123,13 @@ impl TestBroker {
             settings,
             folder,
         }
+    }
+
+    /// As [`TestBroker::restart`], with more lines of `broker.conf`.
+    pub(super) async fn restart_with(&mut self, lines: &str) {
+        self.settings.push('\n');
+        self.settings.push_str(lines);
+        self.restart().await;
     }
 
     /// Stops in order and starts again on the same folder.
@@ -221,28 +263,21 @@ impl TestBroker {
     pub(super) async fn pull_for(
         &self,
         group: &str,
-        (topic, queue_id): (&str, i32),
+        from: (&str, i32),
         offset: i64,
         millis: i64,
     ) -> Pulled {
-        let suspend = if millis > 0 { PULL_SUSPEND } else { 0 };
-        let header = PullMessage {
-            consumer_group: group.into(),
-            topic: topic.into(),
-            queue_id,
-            queue_offset: offset,
-            max_msg_nums: 32,
-            sys_flag: PULL_SUBSCRIPTION | suspend,
-            commit_offset: 0,
-            suspend_timeout_millis: millis,
-            subscription: Some("*".into()),
-            sub_version: 0,
-            expression_type: Some("TAG".into()),
-            max_msg_bytes: None,
-            request_source: None,
-            proxy_forward_client_id: None,
-        };
-        let command = Command::request(code::PULL_MESSAGE).with_header(&header);
+        let mut header = pull_header(group, from, offset);
+        if millis > 0 {
+            header.sys_flag |= PULL_SUSPEND;
+        }
+        header.suspend_timeout_millis = millis;
+        self.pull_as(&header).await
+    }
+
+    /// Pulls as a header says.
+    pub(super) async fn pull_as(&self, header: &PullMessage<'_>) -> Pulled {
+        let command = Command::request(code::PULL_MESSAGE).with_header(header);
         Pulled::from(self.call(command).await)
     }
 
@@ -355,11 +390,14 @@ impl Service for Answering {
 impl From<Command> for Pulled {
     fn from(answer: Command) -> Self {
         let (mut bodies, mut offsets) = (Vec::new(), Vec::new());
+        let (mut stored_at, mut texts) = (Vec::new(), Vec::new());
         let mut rest: &[u8] = if answer.code == 0 { &answer.body } else { &[] };
         while !rest.is_empty() {
             let (record, length) = Record::decode(rest).unwrap();
             bodies.push(String::from_utf8(record.body.to_vec()).unwrap());
             offsets.push(record.physical_offset);
+            stored_at.push(record.stored_at);
+            texts.push(record.properties.to_vec());
             rest = &rest[length..];
         }
         let next = answer
@@ -369,6 +407,8 @@ impl From<Command> for Pulled {
         Self {
             bodies,
             offsets,
+            stored_at,
+            texts,
             next: next.unwrap_or(-1),
             answer,
         }

@@ -124,10 +124,10 @@ fn totals(core: &Core, table: &mut Table) {
     table.put("putMessageFailedTimes", stats.put_failures.total());
     table.put("putMessageDistributeTime", "not measured");
     let days = stats.days();
-    table.put("msgPutTotalTodayNow", puts);
+    table.put("msgPutTotalTodayNow", stats.user_puts.total());
     table.put("msgPutTotalTodayMorning", days.today_morning.0);
     table.put("msgPutTotalYesterdayMorning", days.yesterday_morning.0);
-    table.put("msgGetTotalTodayNow", stats.gets.total());
+    table.put("msgGetTotalTodayNow", stats.user_gets.total());
     table.put("msgGetTotalTodayMorning", days.today_morning.1);
     table.put("msgGetTotalYesterdayMorning", days.yesterday_morning.1);
 }

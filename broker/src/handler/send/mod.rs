@@ -25,7 +25,6 @@ use crate::{
     core::Core,
     handler::Call,
     parked::ParkedGroup,
-    stats::Stat,
 };
 
 use check::topic_for_send;
@@ -247,11 +246,7 @@ fn count(core: &Core, prepared: &Prepared<'_>, results: &[Result<Appended, Appen
         .flatten()
         .map(|appended| u64::from(appended.bytes))
         .sum();
-    core.stats.puts.add(messages, 1);
-    core.stats.put_bytes.add(bytes, messages);
-    core.stats
-        .add(Stat::TopicPutNums, &prepared.topic, messages);
-    core.stats.add(Stat::TopicPutSize, &prepared.topic, bytes);
+    core.stats.stored(prepared.stored_in(), messages, bytes);
 }
 
 fn reply(

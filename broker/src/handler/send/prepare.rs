@@ -52,7 +52,20 @@ pub(crate) struct Prepared<'a> {
     /// Queue that the client is told.
     pub(crate) answer_queue: u32,
     pub(crate) unique_key: String,
+    /// It rests in the schedule topic first.
+    delayed: bool,
     messages: Range<usize>,
+}
+
+impl Prepared<'_> {
+    /// Topic that its messages are stored in.
+    pub(crate) fn stored_in(&self) -> &str {
+        if self.delayed {
+            system::SCHEDULE_TOPIC
+        } else {
+            &self.topic
+        }
+    }
 }
 
 /// One record to append.
@@ -189,7 +202,7 @@ impl<'a> Group<'a> {
             properties::copy_without(&text, &[names::DELAY], &mut plain);
             text = Cow::Owned(plain);
         }
-        let source = Source::new(call.body, &text, header.flag);
+        let source = Source::new(call.body, &text, header.flag, Origin::Single);
         let wait = !source.found.no_wait;
         let unique_key = self.add_message(header, call, target.clone(), source, reconsume)?;
         self.prepared.push(Prepared {
@@ -199,6 +212,10 @@ impl<'a> Group<'a> {
             topic: target.0,
             answer_queue: queue_id,
             unique_key,
+            delayed: self
+                .messages
+                .last()
+                .is_some_and(|message| message.topic == system::SCHEDULE_TOPIC),
             messages: start..self.messages.len(),
         });
         Ok(())
@@ -254,7 +271,7 @@ impl<'a> Group<'a> {
             if item.body.is_empty() {
                 return Err(illegal("a message of the batch has no body"));
             }
-            let source = Source::new(item.body, item.properties, item.flag);
+            let source = Source::new(item.body, item.properties, item.flag, Origin::Batch);
             let found = &source.found;
             if found.delay.is_some() || found.timer || found.transaction {
                 return Err(illegal(
@@ -279,6 +296,7 @@ impl<'a> Group<'a> {
             topic: header.topic,
             answer_queue: queue_id,
             unique_key: keys,
+            delayed: false,
             messages: start..self.messages.len(),
         });
         Ok(())
@@ -296,6 +314,7 @@ impl<'a> Group<'a> {
             body,
             text,
             flag,
+            origin,
             found,
         } = source;
         let max = self.settings.max_message_size.get() as usize;
@@ -318,6 +337,9 @@ impl<'a> Group<'a> {
         }
         let start = self.texts.len();
         let key = self.write_text(text, &found);
+        if origin == Origin::Single {
+            marks(self.settings, &mut self.texts);
+        }
         let mut message = Message {
             topic,
             queue_id,
@@ -342,7 +364,7 @@ impl<'a> Group<'a> {
         Ok(key)
     }
 
-    /// Copies the client's properties into the group's buffer, adds cluster and unique key.
+    /// Copies the client's properties into the group's buffer, adds a unique key.
     fn write_text(&mut self, text: &[u8], found: &scan::Scan<'_>) -> String {
         if found.internal || (found.timer && found.delay.is_some()) {
             let mut dropped = scan::INTERNAL.to_vec();
@@ -364,16 +386,13 @@ impl<'a> Group<'a> {
                 self.texts.push(properties::ENTRY_SEPARATOR);
             }
         }
-        let key = if let Some(key) = found.unique_key {
+        if let Some(key) = found.unique_key {
             key.to_owned()
         } else {
             let key = self.core.unique_ids.make(self.now);
             properties::push(&mut self.texts, names::UNIQ_KEY, key.as_bytes());
             key
-        };
-        let cluster = self.settings.broker_cluster_name.as_bytes();
-        properties::push(&mut self.texts, names::CLUSTER, cluster);
-        key
+        }
     }
 
     /// Appends all messages of the group under one lock of the store.
@@ -411,15 +430,26 @@ struct Source<'a, 't> {
     body: &'a [u8],
     text: &'t [u8],
     flag: i32,
+    origin: Origin,
     found: scan::Scan<'t>,
 }
 
+/// How a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Alone: the broker adds cluster, region and trace switch.
+    Single,
+    /// In a batch, whose messages keep the properties they came with, as in Java.
+    Batch,
+}
+
 impl<'a, 't> Source<'a, 't> {
-    fn new(body: &'a [u8], text: &'t [u8], flag: i32) -> Self {
+    fn new(body: &'a [u8], text: &'t [u8], flag: i32, origin: Origin) -> Self {
         Self {
             body,
             text,
             flag,
+            origin,
             found: scan::scan(text),
         }
     }
@@ -443,6 +473,15 @@ fn illegal(remark: impl Into<String>) -> Refusal {
         rmq_protocol::remoting::response_code::MESSAGE_ILLEGAL,
         remark,
     ))
+}
+
+/// What the broker says of itself in a message that came alone.
+fn marks(settings: &Settings, text: &mut Vec<u8>) {
+    let trace: &[u8] = if settings.trace_on { b"true" } else { b"false" };
+    properties::push(text, names::MSG_REGION, settings.region_id.as_bytes());
+    properties::push(text, names::TRACE_ON, trace);
+    let cluster = settings.broker_cluster_name.as_bytes();
+    properties::push(text, names::CLUSTER, cluster);
 }
 
 /// A queue for a send that does not name one: spread, without a random source.

@@ -5,7 +5,7 @@ use rmq_types::java_hash;
 
 /// Properties that only the broker may set; a client's are taken out (a forged `REAL_TOPIC` would
 /// send a message anywhere).
-pub(super) const INTERNAL: [&str; 9] = [
+pub(super) const INTERNAL: [&str; 11] = [
     names::POP_CK,
     names::REAL_TOPIC,
     names::REAL_QID,
@@ -14,6 +14,8 @@ pub(super) const INTERNAL: [&str; 9] = [
     names::TIMER_DEQUEUE_MS,
     names::TIMER_ROLL_TIMES,
     names::CLUSTER,
+    names::MSG_REGION,
+    names::TRACE_ON,
     names::INNER_NUM,
 ];
 

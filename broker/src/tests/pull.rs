@@ -1,0 +1,57 @@
+//! Pulls (11) whose group is made by them: they do all that other pulls do.
+
+use rmq_protocol::{
+    body::BrokerStatsData,
+    header::{PULL_COMMIT_OFFSET, PULL_SUSPEND},
+    remoting::request_code as code,
+};
+
+use super::{TestBroker, ok, pull_header};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_pull_of_a_group_commits_and_counts_like_any_other() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    for body in ["1", "2"] {
+        broker.send("T", body).await;
+    }
+    for group in ["new", "known"] {
+        if group == "known" {
+            broker.group(group).await;
+        }
+        let mut header = pull_header(group, ("T", 0), 1);
+        header.sys_flag |= PULL_COMMIT_OFFSET;
+        header.commit_offset = 1;
+        assert_eq!(broker.pull_as(&header).await.bodies, ["2"]);
+        let fields = [("consumerGroup", group), ("topic", "T"), ("queueId", "0")];
+        let answer = ok(broker.ask_with(code::QUERY_CONSUMER_OFFSET, &fields).await);
+        assert_eq!(answer.ext.get("offset"), Some("1"), "{group}");
+        let key = format!("T@{group}");
+        let fields = [("statsName", "GROUP_GET_NUMS"), ("statsKey", key.as_str())];
+        let answer = ok(broker.ask_with(code::VIEW_BROKER_STATS_DATA, &fields).await);
+        let stats = BrokerStatsData::from_json(&answer.body).unwrap();
+        assert_eq!(stats.stats_minute.sum, 1, "{group}");
+    }
+    for (name, sum) in [("BROKER_PUT_NUMS", 2), ("BROKER_GET_NUMS", 2)] {
+        let fields = [("statsName", name), ("statsKey", "c")];
+        let answer = ok(broker.ask_with(code::VIEW_BROKER_STATS_DATA, &fields).await);
+        let stats = BrokerStatsData::from_json(&answer.body).unwrap();
+        assert_eq!(stats.stats_minute.sum, sum, "{name}");
+    }
+    assert_eq!(broker.runtime("msgGetTotalTodayNow").await, "2");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_pull_of_a_group_waits_for_a_message_like_any_other() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    let mut header = pull_header("new", ("T", 0), 0);
+    header.sys_flag |= PULL_SUSPEND;
+    header.suspend_timeout_millis = 25_000;
+    let sending = async {
+        while broker.runtime("pullThreadPoolQueueSize").await != "1" {}
+        broker.send("T", "now").await
+    };
+    let (pulled, _) = tokio::join!(broker.pull_as(&header), sending);
+    assert_eq!(pulled.bodies, ["now"]);
+}

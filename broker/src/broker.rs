@@ -22,9 +22,7 @@ use crate::{
     core::{Core, lock},
     hold::Holds,
     identity::{Identity, local_ip},
-    metadata::{
-        ConfigTable, Forbidden, LoadError, OffsetTable, PersistError, RequestModes, system_topics,
-    },
+    metadata::{ConfigTable, LoadError, OffsetTable, PersistError, RequestModes, system_topics},
     register::{self, Registrar},
     routes::Routes,
     schedule::{self, DelayTable},
@@ -100,6 +98,8 @@ impl Broker {
             }
         })?;
         let reserved = reserve_port(&settings)?;
+        // Whoever asks for the settings wants the port that was found.
+        settings.listen_port = reserved.port().into();
         let identity = identity(&settings, reserved)?;
         let (core, asks) = build(settings, identity, clock).await?;
         let client = core.registrar.client();
@@ -477,7 +477,6 @@ fn open(
         groups: ConfigTable::open(&folder)?,
         offsets: OffsetTable::open(&folder)?,
         modes: RequestModes::open(&folder)?,
-        forbidden: Forbidden::open(&folder)?,
         consumers: Mutex::default(),
         producers: Mutex::default(),
         locks: Mutex::default(),

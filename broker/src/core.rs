@@ -24,7 +24,7 @@ use crate::{
     config::LiveSettings,
     hold::Holds,
     identity::Identity,
-    metadata::{ConfigTable, Forbidden, OffsetTable, PersistError, RequestModes},
+    metadata::{ConfigTable, OffsetTable, PersistError, RequestModes},
     parked::Parked,
     register::Registrar,
     routes::Routes,
@@ -56,8 +56,6 @@ pub(crate) struct Core {
     pub offsets: OffsetTable,
     /// Pull or pop.
     pub modes: RequestModes,
-    /// Topics that a group may not read.
-    pub forbidden: Forbidden,
     /// Consumers online.
     pub consumers: Mutex<Consumers<Channel>>,
     /// Producers online.

@@ -42,6 +42,12 @@ impl<const MIN: i64, const MAX: i64> Int<MIN, MAX> {
     }
 }
 
+impl From<u16> for Int<0, 65_535> {
+    fn from(port: u16) -> Self {
+        Self(i64::from(port))
+    }
+}
+
 impl<const MIN: i64, const MAX: i64> Value for Int<MIN, MAX> {
     fn parse(text: &str) -> Option<Self> {
         let value: i64 = text.parse().ok()?;

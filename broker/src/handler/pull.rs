@@ -193,12 +193,7 @@ fn admit<'a>(
         ))
         .into());
     }
-    if header.max_msg_nums <= 0 {
-        return Err(
-            Failure::parameter(format!("maxMsgNums[{}] is illegal", header.max_msg_nums)).into(),
-        );
-    }
-    if core.forbidden.is_unreadable(group, &header.topic) {
+    if core.groups.is_unreadable(group, &header.topic) {
         let remark = format!(
             "the consumer group[{group}] is forbidden for topic[{}]",
             header.topic
@@ -306,7 +301,8 @@ fn read(
         topic: &header.topic,
         queue_id: queue,
         offset: header.queue_offset,
-        max_messages: header.max_msg_nums.unsigned_abs() as usize,
+        // As in Java none or fewer is one: the Go client's pull consumer asks for 0.
+        max_messages: header.max_msg_nums.max(1) as usize,
         max_bytes: bytes.min(ANSWER_BYTES_MAX),
         filter: &|code| filter.admits_code(code),
     });

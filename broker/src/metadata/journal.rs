@@ -16,7 +16,7 @@ use super::files::{self, LoadError, PersistError};
 
 /// One change.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Entry<V> {
+pub(super) struct Entry<V, X> {
     /// Version of the table after the change.
     pub(super) version: DataVersion,
     /// Entries put.
@@ -25,6 +25,9 @@ pub(super) struct Entry<V> {
     /// Names removed.
     #[serde(default)]
     pub(super) remove: Vec<String>,
+    /// What the file holds beside the entries, if that changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extra: Option<X>,
 }
 
 /// The open file.
@@ -37,9 +40,9 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens the journal of `table`, giving back its whole lines.
-    pub(super) fn open<V: DeserializeOwned>(
+    pub(super) fn open<V: DeserializeOwned, X: DeserializeOwned>(
         table: &Path,
-    ) -> Result<(Self, Vec<Entry<V>>), LoadError> {
+    ) -> Result<(Self, Vec<Entry<V, X>>), LoadError> {
         let mut name = table.as_os_str().to_owned();
         name.push(".journal");
         let path = PathBuf::from(name);
@@ -83,7 +86,10 @@ impl Journal {
     }
 
     /// Appends one change and waits for the disk.
-    pub(super) fn append<V: Serialize>(&mut self, entry: &Entry<V>) -> Result<(), PersistError> {
+    pub(super) fn append<V: Serialize, X: Serialize>(
+        &mut self,
+        entry: &Entry<V, X>,
+    ) -> Result<(), PersistError> {
         let outcome = serde_json::to_vec(entry)
             .map_err(io::Error::other)
             .and_then(|mut line| {

@@ -15,7 +15,6 @@ mod topics;
 
 pub(crate) use files::{LoadError, PersistError};
 pub(crate) use files::{read as read_json, replace as write_json};
-pub(crate) use forbidden::Forbidden;
 pub(crate) use offsets::{OffsetTable, Pending};
 pub(crate) use request_modes::RequestModes;
 pub(crate) use system_topics::system_topics;

@@ -1,7 +1,6 @@
 //! A table of named settings (topics, or groups) with its version, kept on disk.
 
 use std::{
-    collections::BTreeMap,
     marker::PhantomData,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
@@ -20,6 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     files::{self, LoadError, PersistError},
+    forbidden::Bits,
     journal::{Entry, Journal},
 };
 
@@ -27,30 +27,51 @@ use super::{
 pub(crate) trait Kind: 'static {
     /// The settings of one name.
     type Value: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync;
+    /// What the file holds beside them.
+    type Extra: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
     /// File name under `config/`.
     const FILE: &'static str;
     /// The name that settings carry.
     fn name(value: &Self::Value) -> &str;
     /// Reads the file.
-    fn parse(text: &[u8]) -> Result<(DataVersion, Vec<Self::Value>), JsonError>;
+    fn parse(text: &[u8]) -> Result<Content<Self>, JsonError>;
     /// Writes the file.
-    fn render(version: DataVersion, values: &[Arc<Self::Value>]) -> Vec<u8>;
+    fn render(version: DataVersion, values: &[Arc<Self::Value>], extra: &Self::Extra) -> Vec<u8>;
+}
+
+/// What a file holds.
+pub(crate) struct Content<K: Kind + ?Sized> {
+    version: DataVersion,
+    values: Vec<K::Value>,
+    extra: K::Extra,
+}
+
+impl<K: Kind> Default for Content<K> {
+    fn default() -> Self {
+        Self {
+            version: DataVersion::default(),
+            values: Vec::new(),
+            extra: K::Extra::default(),
+        }
+    }
 }
 
 impl Kind for TopicConfig {
     type Value = Self;
+    type Extra = ();
     const FILE: &'static str = "topics.json";
     fn name(value: &Self) -> &str {
         &value.topic_name
     }
-    fn parse(text: &[u8]) -> Result<(DataVersion, Vec<Self>), JsonError> {
+    fn parse(text: &[u8]) -> Result<Content<Self>, JsonError> {
         let file = TopicConfigFile::from_json(text)?;
-        Ok((
-            file.data_version,
-            file.topic_config_table.into_values().collect(),
-        ))
+        Ok(Content {
+            version: file.data_version,
+            values: file.topic_config_table.into_values().collect(),
+            extra: (),
+        })
     }
-    fn render(data_version: DataVersion, values: &[Arc<Self>]) -> Vec<u8> {
+    fn render(data_version: DataVersion, values: &[Arc<Self>], (): &()) -> Vec<u8> {
         let table = values
             .iter()
             .map(|v| (v.topic_name.clone(), Self::clone(v)))
@@ -65,25 +86,28 @@ impl Kind for TopicConfig {
 
 impl Kind for SubscriptionGroupConfig {
     type Value = Self;
+    /// Topics forbidden to groups; see [`super::forbidden`].
+    type Extra = Bits;
     const FILE: &'static str = "subscriptionGroup.json";
     fn name(value: &Self) -> &str {
         &value.group_name
     }
-    fn parse(text: &[u8]) -> Result<(DataVersion, Vec<Self>), JsonError> {
+    fn parse(text: &[u8]) -> Result<Content<Self>, JsonError> {
         let file = SubscriptionGroupWrapper::from_json(text)?;
-        Ok((
-            file.data_version,
-            file.subscription_group_table.into_values().collect(),
-        ))
+        Ok(Content {
+            version: file.data_version,
+            values: file.subscription_group_table.into_values().collect(),
+            extra: file.forbidden_table,
+        })
     }
-    fn render(data_version: DataVersion, values: &[Arc<Self>]) -> Vec<u8> {
+    fn render(data_version: DataVersion, values: &[Arc<Self>], forbidden: &Bits) -> Vec<u8> {
         let table = values
             .iter()
             .map(|v| (v.group_name.clone(), Self::clone(v)))
             .collect();
         SubscriptionGroupWrapper {
             data_version,
-            forbidden_table: BTreeMap::new(),
+            forbidden_table: forbidden.clone(),
             subscription_group_table: table,
         }
         .to_json_pretty()
@@ -91,9 +115,10 @@ impl Kind for SubscriptionGroupConfig {
 }
 
 #[derive(Debug)]
-struct State<V> {
+struct State<V, X> {
     map: FxHashMap<Box<str>, Arc<V>>,
     version: DataVersion,
+    extra: X,
 }
 
 /// What a change of a table did.
@@ -109,7 +134,7 @@ pub(crate) struct Changed {
 #[derive(Debug)]
 pub(crate) struct ConfigTable<K: Kind> {
     path: PathBuf,
-    state: RwLock<State<K::Value>>,
+    state: RwLock<State<K::Value, K::Extra>>,
     journal: Mutex<Journal>,
     kind: PhantomData<fn() -> K>,
 }
@@ -118,13 +143,14 @@ impl<K: Kind> ConfigTable<K> {
     /// Reads the table from `folder` and applies its journal.
     pub(crate) fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join(K::FILE);
-        let (version, values) = files::read(&path, K::parse)?.unwrap_or_default();
-        let (journal, entries) = Journal::open::<K::Value>(&path)?;
+        let content: Content<K> = files::read(&path, K::parse)?.unwrap_or_default();
+        let (journal, entries) = Journal::open::<K::Value, K::Extra>(&path)?;
         let mut state = State {
             map: FxHashMap::default(),
-            version,
+            version: content.version,
+            extra: content.extra,
         };
-        for value in values {
+        for value in content.values {
             state.map.insert(K::name(&value).into(), Arc::new(value));
         }
         for entry in entries {
@@ -140,7 +166,7 @@ impl<K: Kind> ConfigTable<K> {
         })
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State<K::Value>> {
+    fn read(&self) -> RwLockReadGuard<'_, State<K::Value, K::Extra>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,6 +184,11 @@ impl<K: Kind> ConfigTable<K> {
     #[must_use]
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.read().map.contains_key(name)
+    }
+
+    /// Looks at what is kept beside the settings.
+    pub(super) fn with_extra<T>(&self, look: impl FnOnce(&K::Extra) -> T) -> T {
+        look(&self.read().extra)
     }
 
     /// Number of names.
@@ -207,6 +238,7 @@ impl<K: Kind> ConfigTable<K> {
             version: self.next_version(now),
             put: changed,
             remove: Vec::new(),
+            extra: None,
         };
         journal.append(&entry)?;
         let change = Changed {
@@ -228,6 +260,7 @@ impl<K: Kind> ConfigTable<K> {
             version: self.next_version(now),
             put: Vec::new(),
             remove: vec![name.to_owned()],
+            extra: None,
         };
         journal.append(&entry)?;
         apply::<K>(
@@ -244,6 +277,33 @@ impl<K: Kind> ConfigTable<K> {
             version: self.next_version(now),
             put: Vec::new(),
             remove: Vec::new(),
+            extra: None,
+        };
+        journal.append(&entry)?;
+        apply::<K>(
+            &mut self.state.write().unwrap_or_else(PoisonError::into_inner),
+            entry,
+        );
+        Ok(())
+    }
+
+    /// Changes what is kept beside the settings; waits for the disk if it is other than before.
+    pub(super) fn change_extra(
+        &self,
+        change: impl FnOnce(&mut K::Extra),
+        now: Timestamp,
+    ) -> Result<(), PersistError> {
+        let mut journal = self.journal();
+        let mut next = self.read().extra.clone();
+        change(&mut next);
+        if next == self.read().extra {
+            return Ok(());
+        }
+        let entry = Entry {
+            version: self.next_version(now),
+            put: Vec::new(),
+            remove: Vec::new(),
+            extra: Some(next),
         };
         journal.append(&entry)?;
         apply::<K>(
@@ -265,17 +325,21 @@ impl<K: Kind> ConfigTable<K> {
             return Ok(());
         }
         let (version, values) = self.snapshot();
-        files::replace(&self.path, &K::render(version, &values))?;
+        let text = self.with_extra(|extra| K::render(version, &values, extra));
+        files::replace(&self.path, &text)?;
         journal.clear()
     }
 }
 
-fn apply<K: Kind>(state: &mut State<K::Value>, entry: Entry<K::Value>) {
+fn apply<K: Kind>(state: &mut State<K::Value, K::Extra>, entry: Entry<K::Value, K::Extra>) {
     for value in entry.put {
         state.map.insert(K::name(&value).into(), Arc::new(value));
     }
     for name in entry.remove {
         state.map.remove(name.as_str());
+    }
+    if let Some(extra) = entry.extra {
+        state.extra = extra;
     }
     state.version = entry.version;
 }

@@ -152,3 +152,10 @@ async fn taking_the_read_permission_stops_pulls_and_steps_the_topics_version() {
         .await);
     assert_eq!(broker.pull("G", ("T", 0), 0).await.bodies, ["x"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_that_was_left_open_is_shown_as_the_one_in_use() {
+    let broker = TestBroker::start().await;
+    let port = broker.address().rsplit(':').next().unwrap().to_owned();
+    assert_eq!(value(&broker, "listenPort").await, port);
+}

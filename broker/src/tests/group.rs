@@ -112,6 +112,11 @@ async fn a_topic_forbidden_to_a_group_is_not_read_until_it_is_allowed_again() {
         Some(false)
     );
     broker.restart().await;
+    // Where a Java broker on this folder would find it.
+    let text = std::fs::read(broker.folder().join("config/subscriptionGroup.json")).unwrap();
+    let file = SubscriptionGroupWrapper::from_json(&text).unwrap();
+    assert_eq!(file.forbidden_table["G"]["T"], 4);
+    assert!(file.subscription_group_table.contains_key("H"));
     let pulled = broker.pull("G", ("T", 0), 0).await;
     assert_eq!(
         (pulled.answer.code, pulled.answer.ext.get("forbiddenType")),

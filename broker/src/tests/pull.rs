@@ -55,3 +55,17 @@ async fn the_first_pull_of_a_group_waits_for_a_message_like_any_other() {
     let (pulled, _) = tokio::join!(broker.pull_as(&header), sending);
     assert_eq!(pulled.bodies, ["now"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pull_of_none_or_fewer_messages_gets_one_and_one_of_too_many_what_an_answer_holds() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    for body in ["1", "2"] {
+        broker.send("T", body).await;
+    }
+    let mut header = pull_header("g", ("T", 0), 0);
+    for (wanted, got) in [(0, 1), (-1, 1), (i32::MIN, 1), (i32::MAX, 2)] {
+        header.max_msg_nums = wanted;
+        assert_eq!(broker.pull_as(&header).await.bodies.len(), got, "{wanted}");
+    }
+}

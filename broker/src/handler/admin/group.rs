@@ -105,7 +105,7 @@ pub(super) fn all(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             )
         })
         .collect();
-    let mut forbidden_table = BTreeMap::clone(&core.forbidden.snapshot());
+    let mut forbidden_table = core.groups.forbidden();
     forbidden_table.retain(|group, _| table.contains_key(group));
     let body = SubscriptionGroupWrapper {
         data_version,
@@ -124,7 +124,7 @@ pub(super) fn delete(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let group = header.group_name.as_ref();
     GroupName::check(group)?;
     core.groups.remove(group, core.now())?;
-    core.forbidden.remove_group(group)?;
+    core.groups.allow_all(group, core.now())?;
     if header.clean_offset {
         core.offsets.remove_group(group);
     }
@@ -147,11 +147,12 @@ pub(super) fn forbid(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             return Err(Failure::no_group(group));
         }
         core.topic(topic)?;
-        core.forbidden.set_readable(group, topic, readable)?;
+        core.groups
+            .set_readable((group, topic), readable, core.now())?;
     }
     let body = GroupForbidden {
         group: group.to_owned(),
-        readable: Some(!core.forbidden.is_unreadable(group, topic)),
+        readable: Some(!core.groups.is_unreadable(group, topic)),
         topic: topic.to_owned(),
     };
     Ok(success().with_body(body.to_json()))

@@ -10,6 +10,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub fn until(
     limit: Duration,
     what: &str,
+    condition: impl FnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    until_every(PAUSE, limit, what, condition)
+}
+
+/// As [`until`], with the pause between two questions.
+pub(crate) fn until_every(
+    pause: Duration,
+    limit: Duration,
+    what: &str,
     mut condition: impl FnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let deadline = Instant::now() + limit;
@@ -22,6 +32,6 @@ pub fn until(
             "not within {} s: {what}",
             limit.as_secs()
         );
-        std::thread::park_timeout(PAUSE);
+        std::thread::park_timeout(pause);
     }
 }

@@ -13,10 +13,11 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy
-       cargo xtask test [--only unit|java|go|mqadmin|swap|clients|all]
+       cargo xtask test [--only unit|kill|java|go|mqadmin|swap|clients|all]
 
 tidy   layers, sizes, headers, names, ignored tests, generated files, machine paths
-test   unit and property tests, a release build, then the official clients against it;
+test   unit and property tests, a release build, then kills under load (10 times in each
+       way to flush; E2E_KILL_ROUNDS=50 for more) and the official clients against it;
        installs a JDK, Maven and Go on Debian if it may, else says what is missing";
 
 fn main() -> ExitCode {

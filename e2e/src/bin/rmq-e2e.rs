@@ -32,6 +32,9 @@ enum Command {
         /// Only these tests: Surefire's -Dtest, Go's -run, or a part of a scenario's name
         #[arg(long)]
         only: Option<String>,
+        /// How many kills the suite `kill` makes [default: 10, or E2E_KILL_ROUNDS]
+        #[arg(long)]
+        rounds: Option<u32>,
         /// Where the tools' own output goes [default: a file in the temporary folder]
         #[arg(long, value_name = "FILE")]
         log: Option<PathBuf>,
@@ -56,13 +59,14 @@ fn main() -> ExitCode {
             suite,
             against,
             only,
+            rounds,
             log,
             report,
         } => {
             let log = log.unwrap_or_else(|| {
                 std::env::temp_dir().join(format!("rmq-e2e-{}.log", std::process::id()))
             });
-            suite::run(suite, against, only.as_deref(), &log)
+            suite::run(suite, against, only.as_deref(), rounds, &log)
                 .and_then(|results| show(&results, report, &log))
         }
     };

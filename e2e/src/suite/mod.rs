@@ -4,6 +4,7 @@
 
 mod clients;
 mod go;
+mod kill;
 mod surefire;
 mod swap;
 
@@ -25,6 +26,8 @@ pub enum Suite {
     Go,
     /// Store folders handed between the Java broker and ours.
     Swap,
+    /// Our broker, killed at random moments under load.
+    Kill,
 }
 
 /// How one test ended.
@@ -46,7 +49,7 @@ pub struct Case {
     pub name: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// The first words of a failure.
+    /// The first words of a failure; of a success, figures if there are some.
     pub detail: String,
 }
 
@@ -68,11 +71,12 @@ impl Results {
 }
 
 /// Runs a suite; `only` is a pattern of the suite's own kind (Surefire's `-Dtest`, Go's `-run`, a
-/// part of a scenario's name). The tools' own output goes to `log`.
+/// part of a scenario's name); `rounds` counts for [`Suite::Kill`] alone. The tools' own output goes to `log`.
 pub fn run(
     suite: Suite,
     against: Against,
     only: Option<&str>,
+    rounds: Option<u32>,
     log: &Path,
 ) -> anyhow::Result<Results> {
     let started = Instant::now();
@@ -87,6 +91,7 @@ pub fn run(
         Suite::Mqadmin => clients::java(against, only.unwrap_or("rmq.e2e.mqadmin.*Test"), "", log)?,
         Suite::Go => clients::go(against, only, log)?,
         Suite::Swap => swap::run(against, only, log)?,
+        Suite::Kill => kill::run(against, only, rounds)?,
     };
     anyhow::ensure!(
         !cases.is_empty(),

@@ -23,19 +23,31 @@ const JAVA_BINARY: Step = Step::suite("Java client, binary headers", "java-binar
 const MQADMIN: Step = Step::suite("mqadmin", "mqadmin");
 const GO: Step = Step::suite("Go client", "go");
 const SWAP: Step = Step::suite("store folders, Java and ours", "swap");
+const KILL: Step = Step::own_suite("kills under load", "kill");
 
 /// Runs the chosen steps; `Ok(false)` if a test failed.
 pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
     let steps: &[Step] = match only {
-        "all" => &[UNIT, BUILD, RUNNER, JAVA, JAVA_BINARY, MQADMIN, GO, SWAP],
+        "all" => &[
+            UNIT,
+            BUILD,
+            RUNNER,
+            KILL,
+            JAVA,
+            JAVA_BINARY,
+            MQADMIN,
+            GO,
+            SWAP,
+        ],
         "clients" => &[BUILD, RUNNER, JAVA, JAVA_BINARY, MQADMIN, GO, SWAP],
         "unit" => &[UNIT],
         "java" => &[BUILD, RUNNER, JAVA, JAVA_BINARY],
         "mqadmin" => &[BUILD, RUNNER, MQADMIN],
         "go" => &[BUILD, RUNNER, GO],
         "swap" => &[BUILD, RUNNER, SWAP],
+        "kill" => &[BUILD, RUNNER, KILL],
         other => anyhow::bail!(
-            "--only {other}: there are unit, java, mqadmin, go, swap, clients and all"
+            "--only {other}: there are unit, kill, java, mqadmin, go, swap, clients and all"
         ),
     };
     if steps.iter().any(Step::needs_other_languages) {

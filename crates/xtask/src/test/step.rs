@@ -19,8 +19,10 @@ enum Kind {
     Unit,
     /// A build: all or nothing.
     Cargo(&'static [&'static str]),
-    /// A suite of the runner in `e2e`, counted by its report.
+    /// A suite of the runner in `e2e` that needs other languages, counted by its report.
     Suite(&'static str),
+    /// A suite of the runner that needs Rust alone.
+    OwnSuite(&'static str),
 }
 
 /// A step.
@@ -96,6 +98,11 @@ impl Step {
         Self { title, kind }
     }
 
+    pub(super) const fn own_suite(title: &'static str, name: &'static str) -> Self {
+        let kind = Kind::OwnSuite(name);
+        Self { title, kind }
+    }
+
     pub(super) fn title(&self) -> &'static str {
         self.title
     }
@@ -128,7 +135,7 @@ impl Step {
         let mut outcome = match self.kind {
             Kind::Unit => unit(&log, place),
             Kind::Cargo(arguments) => build(arguments, &log, place),
-            Kind::Suite(suite) => clients(suite, &log, place),
+            Kind::Suite(suite) | Kind::OwnSuite(suite) => clients(suite, &log, place),
         }
         .unwrap_or_else(|error| Outcome::broken(vec![format!("{error:#}")]));
         outcome.seconds = started.elapsed().as_secs();

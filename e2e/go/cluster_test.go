@@ -28,7 +28,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	rlog.SetLogLevel("error")
+	rlog.SetLogLevel(logLevel())
 	os.Exit(m.Run())
 }
 
@@ -202,4 +202,12 @@ func restart(t *testing.T, variable string) {
 	if err != nil {
 		t.Fatalf("restart by %q: %v: %s", command, err, output)
 	}
+}
+
+// logLevel is how much the client says in the log of the run: errors, or what E2E_GO_LOG asks for.
+func logLevel() string {
+	if level := os.Getenv("E2E_GO_LOG"); level != "" {
+		return level
+	}
+	return "error"
 }

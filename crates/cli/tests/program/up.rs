@@ -12,6 +12,11 @@ const QUICKSTART: &str = concat!(
     "/../../examples/quickstart.yaml"
 );
 
+const PRODUCTION: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../examples/production.yaml"
+);
+
 /// A topic that exists from the first start on.
 const TOPIC: &str = "BenchmarkTest";
 
@@ -308,5 +313,66 @@ fn a_frozen_broker_is_shown_as_not_ready_until_it_goes_on() {
             .said("broker-0-0 is ready")
             .contains(&format!("pid {frozen}, restarts: 0"))
     );
+    assert_eq!(cluster.terminate().code(), Some(0));
+}
+
+#[test]
+fn the_production_example_comes_up_and_says_what_one_computer_leaves_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Running::start(&[
+        "up",
+        PRODUCTION,
+        "--ports",
+        "free",
+        "-o",
+        "json",
+        "--data",
+        data(&dir),
+    ]);
+    for left_out in [
+        "note: spec.brokers.replicasPerGroup: 1 asked",
+        "note: spec.brokers.storage.size: 200Gi",
+        "note: spec.controller",
+        "note: spec.proxy",
+    ] {
+        cluster.said(left_out);
+    }
+    let report = cluster.json();
+    assert_eq!(text(&report, "/cluster"), "production");
+    assert_eq!(report["nameServers"].as_array().unwrap().len(), 3);
+    let groups: Vec<&str> = (0..3)
+        .map(|i| text(&report["brokers"][i], "/group"))
+        .collect();
+    assert_eq!(groups, ["mq-0", "mq-1", "mq-2"]);
+    // What the manifest configures is in force: nobody makes a topic by sending to it.
+    let unknown = TopicName::parse("misspelt").unwrap();
+    let refused = runtime().block_on(admin(&report).sender(&unknown, &SendTo::default()));
+    assert!(refused.is_err());
+    assert_eq!(cluster.terminate().code(), Some(0));
+}
+
+#[test]
+fn the_table_has_a_row_for_each_process_under_the_promised_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Running::start(&["up", QUICKSTART, "--ports", "free", "--data", data(&dir)]);
+    let words =
+        |line: String| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    assert_eq!(
+        words(cluster.line()),
+        [
+            "ROLE", "NAME", "GROUP", "ID", "ADDRESS", "PID", "HEALTH", "STATUS"
+        ]
+    );
+    let name_server = words(cluster.line());
+    assert_eq!(name_server[..4], ["namesrv", "namesrv-0", "-", "-"]);
+    let broker = words(cluster.line());
+    assert_eq!(broker[..4], ["broker", "broker-0-0", "broker-0", "0"]);
+    for row in [name_server, broker] {
+        assert!(is_alive(row[5].parse().unwrap()), "{row:?}");
+        assert_eq!(get(&row[6], "/readyz").unwrap().0, 200, "{row:?}");
+        assert_eq!(row[7], "Ready");
+    }
+    assert!(cluster.line().starts_with("data and logs: "));
+    assert!(cluster.line().contains("Ctrl-C"));
     assert_eq!(cluster.terminate().code(), Some(0));
 }

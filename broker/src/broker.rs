@@ -12,7 +12,7 @@ use std::{
 
 use rmq_net::{BindError, Client, ClientOptions, IoThreads, ListenOptions, Listener};
 use rmq_protocol::message::UniqueIds;
-use rmq_store::{FlushMode, MessageStore, OpenError, ReadLimits, StoreOptions};
+use rmq_store::{FlushMode, MessageStore, OpenError, StoreOptions};
 use rmq_types::{BrokerId, BrokerName, Clock, ClusterName, system};
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -28,7 +28,7 @@ use crate::{
     schedule::{self, DelayTable},
     server::Server,
     stats::Stats,
-    upkeep,
+    tuning, upkeep,
     work::Workers,
 };
 
@@ -388,23 +388,11 @@ fn store_options(settings: &Settings, identity: &Identity) -> Result<StoreOption
             interval: Duration::from_millis(settings.flush_interval_commit_log.get() as u64),
         },
     };
-    options.message_bytes_max = settings.max_message_size.get() as usize;
-    options.reserved_for = Duration::from_hours(settings.file_reserved_time.get() as u64);
-    options.delete_when = delete_hours(&settings.delete_when).map_err(StartError::Setting)?;
-    options.disk_max_used_percent = settings.disk_max_used_space_ratio.get() as u8;
-    options.disk_force_clean_percent = settings.disk_space_clean_forcibly_ratio.get() as u8;
-    options.disk_full_percent = settings.disk_space_warning_level_ratio.get() as u8;
+    options.tune(tuning::of_store(settings).map_err(StartError::Setting)?);
     options.check_crc_on_recover = settings.check_crc_on_recover;
     options.index_enabled = settings.message_index_enable;
     options.index_slots = settings.max_hash_slot_num.get() as u32;
     options.index_entries = settings.max_index_num.get() as u32;
-    options.read_limits = ReadLimits {
-        memory_messages: settings.max_transfer_count_in_memory.get() as usize,
-        memory_bytes: settings.max_transfer_bytes_in_memory.get() as usize,
-        disk_messages: settings.max_transfer_count_on_disk.get() as usize,
-        disk_bytes: settings.max_transfer_bytes_on_disk.get() as usize,
-        ..ReadLimits::default()
-    };
     options.tags_code_of = Some(Arc::new(move |record| {
         // A delayed message's queue entry carries its due time.
         if record.topic != system::SCHEDULE_TOPIC {

@@ -48,6 +48,11 @@ impl<W> Holds<W> {
         }
     }
 
+    /// Changes how many may wait; those that do stay.
+    pub(crate) fn set_max(&mut self, max: usize) {
+        self.max = max;
+    }
+
     /// Lets a pull wait; gives it back when there is no more room.
     pub(crate) fn hold(
         &mut self,

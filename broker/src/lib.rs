@@ -24,6 +24,7 @@ mod schedule;
 mod server;
 mod session;
 mod stats;
+mod tuning;
 mod upkeep;
 mod work;
 

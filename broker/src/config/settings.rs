@@ -93,13 +93,13 @@ settings! {
     Restart mapped_file_size_commit_log: Int<4096, 2_147_483_647> = int(1 << 30), "mappedFileSizeCommitLog", "Bytes of a commit log segment.";
     Restart mapped_file_size_consume_queue: Int<20, 600_000_000> = int(6_000_000), "mappedFileSizeConsumeQueue", "Bytes of a consume queue file.";
     Restart flush_disk_type: FlushDiskType = FlushDiskType::Async, "flushDiskType", "When a send is answered.";
-    Restart flush_interval_commit_log: Millis = int(500), "flushIntervalCommitLog", "Milliseconds between flushes of ASYNC_FLUSH.";
+    Live flush_interval_commit_log: Millis = int(500), "flushIntervalCommitLog", "Milliseconds between flushes of ASYNC_FLUSH.";
     Live sync_flush_timeout: Millis = int(5000), "syncFlushTimeout", "Milliseconds a send waits for its flush.";
     Live delete_when: String = "04".to_owned(), "deleteWhen", "Hours of the day for expired files.";
     Live file_reserved_time: Int<1, 876_000> = int(72), "fileReservedTime", "Hours that files are kept.";
     Live disk_max_used_space_ratio: Percent = int(75), "diskMaxUsedSpaceRatio", "Disk use in percent from which expired files go at any hour.";
-    Restart disk_space_clean_forcibly_ratio: Percent = int(85), "diskSpaceCleanForciblyRatio", "Disk use in percent from which files go before their time.";
-    Restart disk_space_warning_level_ratio: Percent = int(90), "diskSpaceWarningLevelRatio", "Disk use in percent from which writes are refused.";
+    Live disk_space_clean_forcibly_ratio: Percent = int(85), "diskSpaceCleanForciblyRatio", "Disk use in percent from which files go before their time.";
+    Live disk_space_warning_level_ratio: Percent = int(90), "diskSpaceWarningLevelRatio", "Disk use in percent from which writes are refused.";
     Live max_message_size: Int<1, 15_728_640> = int(4_194_304), "maxMessageSize", "Longest message body in bytes.";
     Restart message_index_enable: bool = true, "messageIndexEnable", "Whether keys are indexed.";
     Restart max_hash_slot_num: Int<1, 100_000_000> = int(5_000_000), "maxHashSlotNum", "Slots of a key index file.";

@@ -114,15 +114,44 @@ async fn a_misspelt_key_is_refused_with_the_nearest_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_that_counts_later_says_so() {
+async fn limits_of_the_store_count_from_the_next_message_on() {
+    let broker = TestBroker::start_with("maxMessageSize=100").await;
+    broker.topic("T", 1).await;
+    broker.group("G").await;
+    let set = async |text: &'static str| {
+        let answer = ok(broker.ask_body(code::UPDATE_BROKER_CONFIG, text).await);
+        assert_eq!(answer.remark, None);
+    };
+    let long = "x".repeat(200);
+    refused(&broker.send_to(("T", 0), &long, &[]).await, 13, "100");
+    set("maxMessageSize=200").await;
+    broker.send("T", &long).await;
+    broker.send("T", "short").await;
+    assert_eq!(broker.pull("G", ("T", 0), 0).await.bodies.len(), 2);
+    set("maxTransferCountOnMessageInMemory=1").await;
+    assert_eq!(broker.pull("G", ("T", 0), 0).await.bodies.len(), 1);
+    set("fileReservedTime=1\ndeleteWhen=01;02\nflushIntervalCommitLog=10").await;
+    assert_eq!(value(&broker, "deleteWhen").await, "01;02");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_pulls_wait_than_the_settings_say_now() {
     let broker = TestBroker::start().await;
-    let answer = ok(broker
-        .ask_body(code::UPDATE_BROKER_CONFIG, "fileReservedTime=48")
-        .await);
-    assert_eq!(
-        answer.remark.unwrap(),
-        "counts from the next start: fileReservedTime"
-    );
+    broker.topic("T", 1).await;
+    broker.group("G").await;
+    let set = async |text: &'static str| {
+        ok(broker.ask_body(code::UPDATE_BROKER_CONFIG, text).await);
+    };
+    set("pullThreadPoolQueueCapacity=1").await;
+    let waiting = broker.pull_for("G", ("T", 0), 0, 25_000);
+    let second = async {
+        while broker.runtime("pullThreadPoolQueueSize").await != "1" {}
+        let refused = broker.pull_for("G", ("T", 0), 0, 25_000).await;
+        broker.send("T", "now").await;
+        refused
+    };
+    let (first, second) = tokio::join!(waiting, second);
+    assert_eq!((first.bodies, second.answer.code), (vec!["now".into()], 19));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

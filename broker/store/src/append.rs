@@ -250,7 +250,7 @@ fn refused(core: &Core, error: &std::io::Error) -> AppendError {
 
 /// Checks one message and does what needs no lock.
 fn check(core: &Core, message: &Append<'_>, last: Option<&Ready>) -> Result<Ready, AppendError> {
-    let max = core.options.message_bytes_max;
+    let max = core.tuned.message_bytes_max();
     if message.body.len() > max {
         return Err(AppendError::BodyTooLong {
             bytes: message.body.len(),

@@ -26,6 +26,7 @@ use crate::{
     options::{Arrival, FlushMode, StoreListener, StoreOptions},
     queue::{Queue, table::Table},
     storage::Disk,
+    tuning::Tuned,
 };
 
 /// The disk is fuller than allowed.
@@ -40,6 +41,7 @@ pub(crate) const SHUT_DOWN: u8 = 8;
 /// An open store.
 pub(crate) struct Core {
     pub(crate) options: StoreOptions,
+    pub(crate) tuned: Tuned,
     pub(crate) listener: Arc<dyn StoreListener>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) disk: Disk,
@@ -99,6 +101,7 @@ impl Core {
     ) -> Self {
         Self {
             disk: Disk(options.faults.clone()),
+            tuned: Tuned::new(&options),
             options,
             listener,
             clock,

@@ -25,7 +25,7 @@ pub struct Cleaned {
 pub(crate) fn run(core: &Core, manual: bool) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let used = core.disk_used.load(std::sync::atomic::Ordering::Relaxed);
-    let options = &core.options;
+    let options = core.tuned.get();
     let at_once = used > options.disk_force_clean_percent;
     let hour = hour_of_day(core);
     if !manual

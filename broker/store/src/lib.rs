@@ -22,6 +22,7 @@ mod recover;
 mod storage;
 mod store;
 mod tails;
+mod tuning;
 mod upkeep;
 
 pub use append::{Append, Appended};
@@ -37,3 +38,4 @@ pub use read::{Boundary, ReadOutcome, ReadRequest, ReadStatus};
 pub use recover::RecoveryReport;
 pub use storage::{DiskAction, FaultHook};
 pub use store::{MessageStore, NotWritable, StoreState};
+pub use tuning::Tuning;

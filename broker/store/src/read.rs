@@ -12,6 +12,7 @@ use crate::{
     error::ReadAtError,
     log::{self, Segment},
     mmap::RecordSlice,
+    options::ReadLimits,
     queue::{Queue, unit::Unit},
 };
 
@@ -151,6 +152,7 @@ pub(crate) fn read(core: &Core, request: &ReadRequest<'_>) -> ReadOutcome {
 /// One walk over a queue's entries.
 struct Scan<'a> {
     core: &'a Core,
+    limits: ReadLimits,
     request: &'a ReadRequest<'a>,
     queue: &'a Arc<Queue>,
     limit: u64,
@@ -172,6 +174,7 @@ impl<'a> Scan<'a> {
     ) -> Self {
         Self {
             core,
+            limits: core.tuned.get().read_limits,
             request,
             queue,
             limit,
@@ -187,7 +190,7 @@ impl<'a> Scan<'a> {
     fn run(mut self, min: i64, max: i64) -> ReadOutcome {
         self.outcome.min = min;
         self.outcome.max = max;
-        let units_max = (self.core.options.read_limits.filter_bytes / crate::queue::unit::UNIT)
+        let units_max = (self.limits.filter_bytes / crate::queue::unit::UNIT)
             .max(self.request.max_messages) as u64;
         let start = self.request.offset as u64;
         let mut at = start;
@@ -273,7 +276,7 @@ impl<'a> Scan<'a> {
         if count == 0 {
             return false;
         }
-        let limits = &self.core.options.read_limits;
+        let limits = &self.limits;
         let (most, most_bytes) = if cold {
             (limits.disk_messages, limits.disk_bytes)
         } else {

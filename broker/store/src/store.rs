@@ -19,6 +19,7 @@ use crate::{
     options::{StoreListener, StoreOptions},
     read::{self, Boundary, ReadOutcome, ReadRequest},
     recover::{self, RecoveryReport},
+    tuning::Tuning,
     upkeep::{self, Threads},
 };
 
@@ -307,6 +308,12 @@ impl MessageStore {
     /// Writes queue entries and the checkpoint now instead of at the next interval.
     pub fn checkpoint(&self) -> std::io::Result<()> {
         upkeep::write_queues(self.core(), true)
+    }
+
+    /// Changes options while the store is open; they count from the next message, read or round.
+    pub fn retune(&self, tuning: Tuning) {
+        self.core().tuned.set(tuning);
+        upkeep::check_disk(self.core());
     }
 
     /// Whether messages are taken now.

@@ -139,8 +139,8 @@ impl Threads {
 
 fn flush_loop(core: &Core, stop: &Stop) {
     match core.options.flush {
-        FlushMode::Async { interval } => {
-            while !stop.wait(interval) {
+        FlushMode::Async { .. } => {
+            while !stop.wait(core.tuned.get().flush_interval) {
                 let _ = core.flush_log();
             }
         }
@@ -268,7 +268,7 @@ pub(crate) fn check_disk(core: &Core) {
     let reachable = used.saturating_add(stat.f_bavail).max(1);
     let percent = (used.saturating_mul(100) / reachable).min(100) as u8;
     core.disk_used.store(percent, Ordering::Relaxed);
-    let full = percent > core.options.disk_full_percent;
+    let full = percent > core.tuned.get().disk_full_percent;
     if core.set_refusal(OVER_LIMIT, full) {
         tracing::warn!(percent, full, "disk use crossed its limit");
     }

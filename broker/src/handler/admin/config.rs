@@ -9,21 +9,11 @@ use rmq_protocol::java_properties;
 
 use super::body_of;
 use crate::{
-    answer::{Answer, success},
+    answer::{Answer, Failure, success},
     core::Core,
     handler::Call,
+    tuning,
 };
-
-/// Keys that the store reads when it is opened: a change is kept, and counts from the next start.
-const AT_NEXT_START: [&str; 7] = [
-    "deleteWhen",
-    "fileReservedTime",
-    "diskMaxUsedSpaceRatio",
-    "maxTransferBytesOnMessageInMemory",
-    "maxTransferCountOnMessageInMemory",
-    "maxTransferBytesOnMessageInDisk",
-    "maxTransferCountOnMessageInDisk",
-];
 
 /// Code 25.
 pub(super) fn update(core: &Arc<Core>, call: &Call<'_>) -> Answer {
@@ -40,15 +30,8 @@ pub(super) fn update(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     if changed.contains_key("brokerPermission") || changed.contains_key("namesrvAddr") {
         core.registrar.refresh();
     }
-    let later: Vec<&str> = changed
-        .keys()
-        .map(String::as_str)
-        .filter(|key| AT_NEXT_START.contains(key))
-        .collect();
-    if later.is_empty() {
-        return Ok(success());
-    }
-    Ok(success().with_remark(format!("counts from the next start: {}", later.join(", "))))
+    tuning::apply(core).map_err(Failure::system)?;
+    Ok(success())
 }
 
 /// Code 26.
@@ -60,8 +43,7 @@ pub(super) fn show(core: &Arc<Core>, _call: &Call<'_>) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::AT_NEXT_START;
-    use crate::config::{Change, Settings};
+    use crate::config::Settings;
 
     #[test]
     fn no_key_that_is_shown_is_a_secret() {
@@ -70,17 +52,6 @@ mod tests {
             for word in ["secret", "password", "token", "credential", "accesskey"] {
                 assert!(!name.contains(word), "{}", key.name);
             }
-        }
-    }
-
-    #[test]
-    fn keys_that_count_later_are_keys_that_may_change() {
-        for later in AT_NEXT_START {
-            let info = Settings::KEYS
-                .iter()
-                .find(|info| info.name == later)
-                .unwrap();
-            assert_eq!(info.change, Change::Live, "{later}");
         }
     }
 }

@@ -279,6 +279,7 @@ impl Core {
             segment
                 .region
                 .sync((at - segment.base) as usize, (end - at) as usize)?;
+            self.disk.log_synced(at, end);
             at = end;
         }
         Ok(())

@@ -25,6 +25,8 @@ pub enum DiskAction {
 pub trait FaultHook: Send + Sync {
     /// The error the action shall meet.
     fn before(&self, action: DiskAction) -> io::Result<()>;
+    /// The disk has the bytes of the commit log from `from` to `to`: a power cut leaves them.
+    fn log_synced(&self, _from: u64, _to: u64) {}
 }
 
 /// An optional hook.
@@ -35,6 +37,13 @@ impl Disk {
     /// Asks the hook.
     pub(crate) fn before(&self, action: DiskAction) -> io::Result<()> {
         self.0.as_ref().map_or(Ok(()), |hook| hook.before(action))
+    }
+
+    /// Tells the hook.
+    pub(crate) fn log_synced(&self, from: u64, to: u64) {
+        if let Some(hook) = &self.0 {
+            hook.log_synced(from, to);
+        }
     }
 }
 

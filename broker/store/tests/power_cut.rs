@@ -1,0 +1,209 @@
+//! A power cut takes what no sync has put on the disk: under sync flush every acknowledged message is
+//! there all the same.
+//!
+//! The disk after a cut is made up: of the commit log, the bytes that were synced; of everything else
+//! that was written, page by page, the new or the old content, by chance. Queue files are at least as
+//! they were when the checkpoint began to be written; the checkpoint is that of the moment.
+#![expect(clippy::unwrap_used, reason = "a test stops where something is wrong")]
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use common::*;
+use rmq_store::*;
+
+const CUTS: u64 = 40;
+const PAGE: usize = 4096;
+const SEGMENT: u64 = 64 * 1024;
+const QUEUES: u32 = 3;
+
+/// Files by their path below the store's folder.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn read_all(root: &Path, below: &str, files: &mut Files) {
+    let Ok(entries) = fs::read_dir(root.join(below)) else {
+        return;
+    };
+    for entry in entries {
+        let entry = entry.unwrap();
+        let path = Path::new(below).join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            read_all(root, path.to_str().unwrap(), files);
+        } else if let Ok(bytes) = fs::read(entry.path()) {
+            files.insert(path, bytes);
+        }
+    }
+}
+
+/// What the disk has for certain.
+struct Platter {
+    root: PathBuf,
+    /// Log files, zero where nothing was synced.
+    log: Mutex<Files>,
+    /// Queue files as they were when the last checkpoint began to be written.
+    queues: Mutex<Files>,
+}
+
+impl Platter {
+    /// The disk as it is at a start: everything that is there is on it.
+    fn new(root: &Path) -> Arc<Self> {
+        let (mut log, mut queues) = (Files::new(), Files::new());
+        read_all(root, "commitlog", &mut log);
+        read_all(root, "consumequeue", &mut queues);
+        Arc::new(Self {
+            root: root.to_owned(),
+            log: Mutex::new(log),
+            queues: Mutex::new(queues),
+        })
+    }
+}
+
+impl FaultHook for Platter {
+    fn before(&self, action: DiskAction) -> io::Result<()> {
+        if action == DiskAction::WriteCheckpoint {
+            let mut files = Files::new();
+            read_all(&self.root, "consumequeue", &mut files);
+            *self.queues.lock().unwrap() = files;
+        }
+        Ok(())
+    }
+
+    fn log_synced(&self, from: u64, to: u64) {
+        let base = from / SEGMENT * SEGMENT;
+        let path = Path::new("commitlog").join(format!("{base:020}"));
+        let (start, end) = ((from - base) as usize, (to - base) as usize);
+        let mut file = fs::File::open(self.root.join(&path)).unwrap();
+        file.seek(SeekFrom::Start(start as u64)).unwrap();
+        let mut log = self.log.lock().unwrap();
+        let bytes = log.entry(path).or_insert_with(|| vec![0; SEGMENT as usize]);
+        file.read_exact(&mut bytes[start..end]).unwrap();
+    }
+}
+
+/// A stream of numbers that look random.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Of a file that was written and perhaps not synced: each page old or new.
+fn mix(old: Option<&Vec<u8>>, new: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut bytes = vec![0; new.len()];
+    let old = old.map_or(&[][..], Vec::as_slice);
+    for (page, target) in bytes.chunks_mut(PAGE).enumerate() {
+        let from = if chance.below(2) == 0 { new } else { old };
+        let part = from.get(page * PAGE..).unwrap_or_default();
+        let len = part.len().min(target.len());
+        target[..len].copy_from_slice(&part[..len]);
+    }
+    bytes
+}
+
+/// The folder as the power cut leaves it. Files are taken in an order in which a running store could
+/// have left them: nothing that depends on another file is taken after it.
+fn cut(platter: &Platter, chance: &mut Chance) -> tempfile::TempDir {
+    let mut files = Files::new();
+    for name in ["checkpoint", "abort", "config", "index", "queuetails"] {
+        let path = platter.root.join(name);
+        if path.is_dir() {
+            read_all(&platter.root, name, &mut files);
+        } else if let Ok(bytes) = fs::read(&path) {
+            files.insert(name.into(), bytes);
+        }
+    }
+    let (mut queues, mut log) = (Files::new(), Files::new());
+    read_all(&platter.root, "consumequeue", &mut queues);
+    let synced = platter.queues.lock().unwrap();
+    for (path, new) in queues {
+        files.insert(path.clone(), mix(synced.get(&path), &new, chance));
+    }
+    read_all(&platter.root, "commitlog", &mut log);
+    let synced = platter.log.lock().unwrap();
+    for (path, new) in log {
+        files.insert(path.clone(), mix(synced.get(&path), &new, chance));
+    }
+    for (path, bytes) in synced.iter() {
+        let file = files.get(path).unwrap();
+        assert_eq!(file.len(), bytes.len());
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (path, bytes) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn every_message_acknowledged_under_sync_flush_outlives_a_power_cut() {
+    let mut chance = Chance(1);
+    let mut dir = tempfile::tempdir().unwrap();
+    let mut acknowledged: Vec<(u32, usize, u32)> = Vec::new();
+    let mut number = 0u32;
+    for round in 0..CUTS {
+        let platter = Platter::new(dir.path());
+        let heard = Arc::new(Heard::default());
+        let options = StoreOptions {
+            flush: FlushMode::Sync,
+            queue_flush_interval: Duration::from_millis(2),
+            segment_bytes: SEGMENT,
+            faults: Some(platter.clone()),
+            ..options(dir.path())
+        };
+        let (store, _) = MessageStore::open(options, heard.clone(), HandClock::at(1)).unwrap();
+        let mut results = Vec::new();
+        for _ in 0..=chance.below(60) {
+            number += 1;
+            let body = number.to_be_bytes().repeat(1 + chance.below(800) as usize);
+            let count = 1 + chance.below(4) as u32;
+            let group: Vec<_> = (0..count)
+                .map(|at| message("T", (number + at) % QUEUES, &body, b""))
+                .collect();
+            store.append(&group, &mut results);
+            // Some are not waited for: the cut may take them, or not.
+            if chance.below(4) == 0 {
+                continue;
+            }
+            let end = results.iter().map(|one| one.as_ref().unwrap().end).max();
+            heard.wait(|told| told.durable >= end.unwrap().get());
+            for (message, one) in group.iter().zip(&results) {
+                let index = one.as_ref().unwrap().queue_offset;
+                acknowledged.push((message.queue_id, index.get() as usize, number));
+            }
+        }
+        let after = cut(&platter, &mut chance);
+        drop(store);
+        dir = after;
+        let (store, report) = open(dir.path());
+        assert!(!report.clean);
+        let queues: Vec<_> = (0..QUEUES)
+            .map(|queue| bodies(&store, "T", queue))
+            .collect();
+        for (queue, index, number) in &acknowledged {
+            let found = queues[*queue as usize].get(*index);
+            assert_eq!(
+                found.map(|body| &body[..4]),
+                Some(&number.to_be_bytes()[..]),
+                "cut {round}: queue {queue} index {index}"
+            );
+        }
+        drop(store);
+    }
+    assert!(acknowledged.len() > 1_000, "{}", acknowledged.len());
+}

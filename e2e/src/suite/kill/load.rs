@@ -23,6 +23,8 @@ const SENDS_MAX: u64 = 20_000;
 /// One send in this many is a batch.
 const BATCH_ONE_IN: u64 = 6;
 const BATCH_MESSAGES_MAX: u64 = 12;
+/// Most delayed messages of one round.
+const DELAYED_MAX: usize = 200;
 /// Topics created in one round, if the kill does not come first.
 const TOPICS_MADE: u64 = 6;
 
@@ -42,6 +44,8 @@ pub(super) struct Shared {
     ledger: Mutex<Ledger>,
     progress: Mutex<BTreeMap<Queue, Progress>>,
     topics: Mutex<Vec<String>>,
+    /// Acknowledged messages that come after a delay.
+    delayed: Mutex<Vec<u64>>,
     /// The last acknowledged message of each topic.
     last: Mutex<BTreeMap<u8, u64>>,
     next_number: AtomicU64,
@@ -59,6 +63,7 @@ impl Shared {
             ledger: Mutex::default(),
             progress: Mutex::default(),
             topics: Mutex::default(),
+            delayed: Mutex::default(),
             last: Mutex::default(),
             next_number: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -79,6 +84,11 @@ impl Shared {
     /// Topics whose creation was answered with success.
     pub(super) fn topics(&self) -> MutexGuard<'_, Vec<String>> {
         lock(&self.topics)
+    }
+
+    /// Acknowledged messages that come after a delay.
+    pub(super) fn delayed(&self) -> MutexGuard<'_, Vec<u64>> {
+        lock(&self.delayed)
     }
 
     /// The last acknowledged message of each topic in this round.
@@ -144,6 +154,7 @@ impl Load {
         }
         let wire = Wire::new(broker, shared.seed);
         tasks.spawn_on(commit(Arc::clone(shared), wire.clone()), on);
+        tasks.spawn_on(send_delayed(Arc::clone(shared), wire.clone()), on);
         tasks.spawn_on(make_topics(Arc::clone(shared), wire, (round, target)), on);
         Self {
             shared: Arc::clone(shared),
@@ -245,6 +256,22 @@ async fn commit(shared: Arc<Shared>, wire: Wire) {
                 return;
             }
             shared.progress().entry(queue).or_default().committed = offset;
+        }
+    }
+}
+
+/// Sends delayed messages, one with each piece of news, until the broker is gone.
+async fn send_delayed(shared: Arc<Shared>, wire: Wire) {
+    let mut news = shared.watch();
+    for queue in Queue::delayed().cycle().take(DELAYED_MAX) {
+        if news.changed().await.is_err() || shared.is_stopped() {
+            return;
+        }
+        let number = shared.next_number.fetch_add(1, Ordering::Relaxed);
+        match wire.send_delayed(queue, number).await {
+            Ok(true) => shared.delayed().push(number),
+            Ok(false) => {}
+            Err(_) => return,
         }
     }
 }

@@ -7,6 +7,8 @@ use rmq_protocol::message::properties::{self, names};
 
 /// Topics that get messages.
 pub(super) const TOPICS: usize = 4;
+/// One more, to which only delayed messages come.
+const DELAYED: u8 = TOPICS as u8;
 /// Queues of each.
 pub(super) const QUEUES: usize = 4;
 
@@ -50,15 +52,26 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Every queue.
+    /// Every queue whose offsets are told to senders.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..TOPICS as u8)
             .flat_map(|topic| (0..QUEUES as u8).map(move |queue| Self { topic, queue }))
     }
 
+    /// The queues to which delayed messages come.
+    pub(super) fn delayed() -> impl Iterator<Item = Self> + Clone {
+        (0..QUEUES as u8).map(|queue| Self {
+            topic: DELAYED,
+            queue,
+        })
+    }
+
     /// The topic's name.
     pub(super) fn topic_name(self) -> String {
-        format!("kill-{}", self.topic)
+        match self.topic {
+            DELAYED => "kill-delayed".to_owned(),
+            topic => format!("kill-{topic}"),
+        }
     }
 }
 

@@ -8,11 +8,13 @@
 
 mod ledger;
 mod load;
+mod look;
 mod message;
 mod rounds;
 mod wire;
 
 use super::{Case, Outcome};
+use crate::process::End;
 use crate::target::Against;
 use anyhow::Context as _;
 use rounds::{Flush, Run};
@@ -20,10 +22,12 @@ use std::hash::{BuildHasher as _, RandomState};
 
 const ROUNDS: u32 = 10;
 const ROUNDS_MAX: u32 = 500;
+const ORDERLY_ROUNDS: u32 = 3;
 
 const LOST: &str =
     "a log that lost its last acknowledged message behind the broker's back is noticed";
 const SYNC: &str = "sync flush: every acknowledged message is in its place after kills under load";
+const STOP: &str = "an orderly stop under load loses nothing that was acknowledged or committed";
 const ASYNC: &str =
     "async flush: every acknowledged message is in its place after kills under load";
 
@@ -56,8 +60,11 @@ pub(super) fn run(
         }
     };
     add(LOST, Flush::Async, &Run::play_damaged);
-    add(SYNC, Flush::Sync, &|run| run.play(rounds));
-    add(ASYNC, Flush::Async, &|run| run.play(rounds));
+    add(SYNC, Flush::Sync, &|run| run.play(rounds, End::Kill));
+    add(ASYNC, Flush::Async, &|run| run.play(rounds, End::Kill));
+    add(STOP, Flush::Async, &|run| {
+        run.play(ORDERLY_ROUNDS, End::Orderly)
+    });
     Ok(cases)
 }
 

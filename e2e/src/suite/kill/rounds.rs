@@ -3,18 +3,15 @@
 //! **Invariant:** every wait has a limit; the first round with a fault is the last one, and the data
 //! of a failed run is kept. What went wrong is told with round, seed, topic, queue and offset.
 
-use super::ledger::FAULTS_MAX;
-use super::load::{Load, Progress, Shared};
-use super::message::{QUEUES, Queue, Random, TOPICS};
-use super::wire::{self, Wire};
+use super::load::{Load, Shared};
+use super::message::{QUEUES, Queue, Random};
+use super::wire::Wire;
 use crate::cluster::Cluster;
 use crate::process::End;
 use anyhow::Context as _;
-use rmq_protocol::body::ConsumerOffsets;
-use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -22,10 +19,6 @@ use tokio::time::timeout;
 
 /// Longest that the load may take to bring the acknowledgements of a round, and then to end.
 const LOAD: Duration = Duration::from_mins(2);
-/// Longest that a look at all queues may take.
-const LOOK: Duration = Duration::from_mins(5);
-/// Longest that the index may lag behind.
-const INDEX: Duration = Duration::from_secs(20);
 /// Most acknowledged messages before a kill; half of the rounds end within a tenth of it.
 const TARGET_MAX: u64 = 10_000;
 /// Bytes of a log file.
@@ -59,12 +52,12 @@ impl Flush {
 pub(super) struct Run {
     flush: Flush,
     seed: u64,
-    cluster: Cluster,
-    runtime: Runtime,
-    shared: Arc<Shared>,
-    wire: Wire,
+    pub(super) cluster: Cluster,
+    pub(super) runtime: Runtime,
+    pub(super) shared: Arc<Shared>,
+    pub(super) wire: Wire,
     random: Random,
-    kills: u32,
+    ends: u32,
     longest_start: Duration,
 }
 
@@ -88,13 +81,12 @@ impl Run {
             shared: Arc::new(Shared::new(seed)),
             wire,
             random: Random::of(seed, u64::MAX),
-            kills: 0,
+            ends: 0,
             longest_start: Duration::ZERO,
             cluster,
         };
         let topics = async {
-            for topic in 0..TOPICS as u8 {
-                let queue = Queue { topic, queue: 0 };
+            for queue in Queue::all().chain(Queue::delayed()) {
                 run.wire
                     .create_topic(&queue.topic_name(), QUEUES as i32)
                     .await?;
@@ -106,9 +98,9 @@ impl Run {
     }
 
     /// All rounds, and a last look after an orderly restart; gives the figures.
-    pub(super) fn play(&mut self, rounds: u32) -> anyhow::Result<String> {
+    pub(super) fn play(&mut self, rounds: u32, how: End) -> anyhow::Result<String> {
         for round in 1..=rounds {
-            let played = self.round(round);
+            let played = self.round(round, how);
             played.with_context(|| self.place(round))?;
             if !self.shared.ledger().has_room() {
                 break;
@@ -147,26 +139,36 @@ impl Run {
         }
     }
 
-    fn round(&mut self, round: u32) -> anyhow::Result<()> {
+    fn round(&mut self, round: u32, how: End) -> anyhow::Result<()> {
         let target = self.target();
-        let kills_again = self.kills_again();
         let load = self.load(round, target)?;
         let on_disk = self.progress_on_disk()?;
         let started = Instant::now();
-        self.cluster.kill_broker(&kills_again)?;
-        self.kills += 1 + kills_again.len() as u32;
+        let mut again = String::new();
+        if how == End::Kill {
+            let kills_again = self.kills_again();
+            if !kills_again.is_empty() {
+                again = format!(", and {} times while it started", kills_again.len());
+            }
+            self.cluster.kill_broker(&kills_again)?;
+            self.ends += kills_again.len() as u32;
+        } else {
+            self.cluster.restart_broker(how)?;
+        }
+        self.ends += 1;
         let start = started.elapsed();
         self.longest_start = self.longest_start.max(start);
         self.finish(load)?;
         self.look(round)?;
-        self.look_at_progress(&on_disk)?;
-        let again = match kills_again.len() {
-            0 => String::new(),
-            more => format!(", and {more} times while it started"),
+        // An orderly stop writes what was committed; a kill leaves what was written before it.
+        let floor = match how {
+            End::Kill => on_disk,
+            End::Orderly => self.progress_committed(),
         };
+        self.look_at_progress(&floor)?;
         let ledger = self.shared.ledger();
         eprintln!(
-            "{:?} flush, round {round}: killed after {target} acknowledged messages{again}, \
+            "{:?} flush, {how:?} end, round {round}: after {target} acknowledged messages{again}, \
              back in {} ms; {} acknowledged in all, {} found",
             self.flush,
             start.as_millis(),
@@ -222,161 +224,17 @@ impl Run {
             .collect()
     }
 
-    /// Everything new in every queue, the topics that were created, and the index.
-    fn look(&self, round: u32) -> anyhow::Result<()> {
-        let look = async {
-            for queue in Queue::all() {
-                let from = self.shared.ledger().next(queue);
-                let (start, end) = self.wire.bounds(queue).await?;
-                anyhow::ensure!(start == 0, "{queue} begins at {start}");
-                let found = self.wire.read(queue, from).await?;
-                self.shared.ledger().extend(round, queue, end, &found);
-            }
-            self.no_fault()?;
-            self.look_at_topics().await?;
-            self.look_at_index().await
-        };
-        let looked = async { timeout(LOOK, look).await };
-        self.runtime
-            .block_on(looked)
-            .context("a look at all queues took too long")?
-    }
-
-    fn no_fault(&self) -> anyhow::Result<()> {
-        let ledger = self.shared.ledger();
-        let (faults, in_all) = ledger.faults();
-        if in_all == 0 {
-            return Ok(());
-        }
-        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        let more = if in_all > FAULTS_MAX { "\n…" } else { "" };
-        anyhow::bail!("{in_all} faults:\n{}{more}", lines.join("\n"))
-    }
-
-    async fn look_at_topics(&self) -> anyhow::Result<()> {
-        let there: HashSet<String> = self.wire.topics().await?.into_iter().collect();
-        let missing: Vec<String> = self
-            .shared
-            .topics()
-            .iter()
-            .filter(|topic| !there.contains(*topic))
-            .cloned()
-            .collect();
-        anyhow::ensure!(missing.is_empty(), "created topics are gone: {missing:?}");
-        Ok(())
-    }
-
-    /// The key of the last acknowledged message of each topic finds it, once.
-    async fn look_at_index(&self) -> anyhow::Result<()> {
-        for (topic, number) in self.shared.last_of_topics() {
-            let name = Queue { topic, queue: 0 }.topic_name();
-            let indexed = async {
-                loop {
-                    match self.wire.count_by_key(&name, number).await? {
-                        0 => tokio::task::yield_now().await,
-                        count => return Ok::<usize, anyhow::Error>(count),
-                    }
-                }
-            };
-            let count = timeout(INDEX, indexed).await.with_context(|| {
-                format!("topic {name}: acknowledged message {number} is not found by its key")
-            })??;
-            anyhow::ensure!(
-                count == 1,
-                "topic {name}: the key of message {number} finds it {count} times"
-            );
-        }
-        Ok(())
-    }
-
-    /// What the file of the broker holds of the committing group. It is whole at every moment.
-    fn progress_on_disk(&self) -> anyhow::Result<BTreeMap<Queue, i64>> {
-        let path = self.config_file("consumerOffset.json");
-        let Ok(text) = std::fs::read(&path) else {
-            return Ok(BTreeMap::new());
-        };
-        let table = ConsumerOffsets::from_json(&text)
-            .with_context(|| format!("{} is not whole", path.display()))?
-            .offset_table;
-        let of = |queue: Queue| {
-            let offsets = table.get(&wire::progress_key(queue))?;
-            Some((queue, *offsets.get(&queue.queue.into())?))
-        };
-        Ok(Queue::all().filter_map(of).collect())
-    }
-
-    fn config_file(&self, name: &str) -> PathBuf {
-        let broker = self.cluster.broker_data_dir();
-        broker.join("config").join(name)
-    }
-
-    /// Progress is not behind what was on disk before the kill, nor ahead of what was committed.
-    fn look_at_progress(&self, on_disk: &BTreeMap<Queue, i64>) -> anyhow::Result<()> {
-        self.runtime.block_on(async {
-            for queue in Queue::all() {
-                let now = self.wire.committed(queue).await?;
-                let floor = on_disk.get(&queue).copied().unwrap_or(0);
-                let mut progress = self.shared.progress();
-                let progress = progress.entry(queue).or_default();
-                anyhow::ensure!(
-                    now >= floor,
-                    "{queue}: progress {now} is behind {floor}, which was on disk before the kill"
-                );
-                anyhow::ensure!(
-                    now <= progress.tried,
-                    "{queue}: progress {now} is ahead of {}, the last commit",
-                    progress.tried
-                );
-                *progress = Progress {
-                    tried: now,
-                    committed: now,
-                };
-            }
-            Ok(())
-        })
-    }
-
-    /// Stops in order, starts again, and reads everything once more from the beginning.
-    fn last_look(&mut self, round: u32) -> anyhow::Result<()> {
-        let progress: Vec<(Queue, i64)> = self
-            .shared
-            .progress()
-            .iter()
-            .map(|(queue, progress)| (*queue, progress.committed))
-            .collect();
-        self.cluster.restart_broker(End::Orderly)?;
-        let look = async {
-            for queue in Queue::all() {
-                let (start, _) = self.wire.bounds(queue).await?;
-                let found = self.wire.read(queue, start).await?;
-                self.shared.ledger().compare(round, queue, start, &found);
-            }
-            self.no_fault()?;
-            for (queue, committed) in progress {
-                let now = self.wire.committed(queue).await?;
-                anyhow::ensure!(
-                    now == committed,
-                    "{queue}: progress was {committed} before an orderly stop and is {now} after"
-                );
-            }
-            self.look_at_topics().await
-        };
-        let looked = async { timeout(LOOK, look).await };
-        self.runtime
-            .block_on(looked)
-            .context("the last look at all queues took too long")?
-    }
-
     fn figures(&self) -> String {
         let ledger = self.shared.ledger();
         format!(
-            "seed {}: {} kills, {} messages acknowledged, {} found, {} refused, {} topics created; \
-             longest start {} ms",
+            "seed {}: {} ends, {} messages acknowledged, {} found, {} refused, {} delayed, {} topics \
+             created; longest way back {} ms",
             self.seed,
-            self.kills,
+            self.ends,
             ledger.acknowledged_count(),
             ledger.found_count(),
             self.shared.refused(),
+            self.shared.delayed().len(),
             self.shared.topics().len(),
             self.longest_start.as_millis()
         )

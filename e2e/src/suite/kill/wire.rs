@@ -13,6 +13,7 @@ use rmq_protocol::header::{
     SendMessageV1, SendMessageV2, UpdateConsumerOffset,
 };
 use rmq_protocol::message::batch::{self, BatchItem};
+use rmq_protocol::message::properties::{self, names};
 use rmq_protocol::message::{OffsetId, Record};
 use rmq_protocol::remoting::{Command, request_code as code, response_code as answer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -102,6 +103,17 @@ impl Wire {
             stored.len()
         );
         Ok(Sent::Stored(stored))
+    }
+
+    /// Sends a message that comes a second later; whether it was acknowledged.
+    pub(super) async fn send_delayed(&self, queue: Queue, number: u64) -> anyhow::Result<bool> {
+        let mut text = message::properties(self.seed, number);
+        properties::push(&mut text, names::DELAY, b"1");
+        let header = header(queue, Some(String::from_utf8_lossy(&text).into_owned()));
+        let command = Command::request(code::SEND_MESSAGE_V2)
+            .with_header(&SendMessageV2::from(header))
+            .with_body(message::body(self.seed, number, queue));
+        Ok(self.call(command).await?.code == answer::SUCCESS)
     }
 
     fn send_command(&self, queue: Queue, first: u64, count: u64) -> Command {
@@ -212,12 +224,8 @@ impl Wire {
                 record.queue_id
             );
             let whole = record.verify_body().is_ok();
-            let message = message::recognize(self.seed, record.body).filter(|(number, _)| {
-                whole
-                    && record
-                        .properties
-                        .starts_with(&message::properties(self.seed, *number))
-            });
+            let message = message::recognize(self.seed, record.body)
+                .filter(|(number, _)| whole && has_key(record.properties, *number));
             found.push(Found {
                 offset: record.queue_offset,
                 message,
@@ -335,6 +343,10 @@ fn pull(queue: Queue, offset: i64) -> Command {
         request_source: None,
         proxy_forward_client_id: None,
     })
+}
+
+fn has_key(text: &[u8], number: u64) -> bool {
+    properties::get_str(text, names::KEYS) == Some(message::key(number).as_str())
 }
 
 fn field<T: std::str::FromStr>(answer: &Command, name: &str) -> anyhow::Result<T> {

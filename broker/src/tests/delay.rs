@@ -120,3 +120,29 @@ async fn the_first_id_and_topic_of_a_message_stay_with_it_over_retries_and_in_th
     assert_eq!(count(&broker, "SNDBCK_PUT_NUMS", "T@G").await, 3);
     assert_eq!(count(&broker, "DLQ_PUT_NUMS", "T@G").await, 1);
 }
+
+/// Field cases B199 and B200.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_delivered_does_not_come_again_and_a_deleted_target_holds_nothing_up() {
+    let mut broker = TestBroker::start_with("messageDelayLevel=1s").await;
+    broker.topic("T", 1).await;
+    broker.topic("gone", 1).await;
+    broker.group("G").await;
+    ok(broker.send_to(("T", 0), "first", &[("DELAY", "1")]).await);
+    assert_eq!(
+        broker.pull_for("G", ("T", 0), 0, SOON).await.bodies,
+        ["first"]
+    );
+    broker.restart().await;
+    ok(broker.send_to(("gone", 0), "lost", &[("DELAY", "1")]).await);
+    ok(broker.send_to(("T", 0), "second", &[("DELAY", "1")]).await);
+    ok(broker
+        .ask_with(code::DELETE_TOPIC_IN_BROKER, &[("topic", "gone")])
+        .await);
+    // Of one level in order: a repeated or stuck message would come before this one.
+    assert_eq!(
+        broker.pull_for("G", ("T", 0), 1, SOON).await.bodies,
+        ["second"]
+    );
+    assert_eq!(broker.pull("G", ("gone", 0), 0).await.answer.code, 17);
+}

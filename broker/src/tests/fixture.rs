@@ -65,6 +65,8 @@ pub(super) struct Pulled {
     pub(super) offsets: Vec<i64>,
     /// Time at which each was stored.
     pub(super) stored_at: Vec<i64>,
+    /// System flag of each.
+    pub(super) sys_flags: Vec<i32>,
     /// Properties of each.
     pub(super) texts: Vec<Vec<u8>>,
     /// `nextBeginOffset`.
@@ -102,6 +104,26 @@ pub(super) fn pull_header<'a>(
     }
 }
 
+/// A send without properties.
+pub(super) fn send_header((topic, queue_id): (&str, i32)) -> SendMessageV2<'_> {
+    SendMessageV2 {
+        producer_group: "p".into(),
+        topic: topic.into(),
+        default_topic: "TBW102".into(),
+        default_topic_queue_nums: 4,
+        queue_id,
+        sys_flag: 0,
+        born_timestamp: 1_700_000_000_000,
+        flag: 0,
+        properties: None,
+        reconsume_times: Some(0),
+        unit_mode: false,
+        max_reconsume_times: None,
+        batch: false,
+        broker_name: None,
+    }
+}
+
 impl TestBroker {
     /// A broker with defaults, made small.
     pub(super) async fn start() -> Self {
@@ -134,15 +156,30 @@ impl TestBroker {
 
     /// Stops in order and starts again on the same folder.
     pub(super) async fn restart(&mut self) {
-        self.broker.take().unwrap().shutdown().await.unwrap();
-        let broker = run(&self.settings).await;
-        self.address = broker.local_addr().to_string();
-        self.broker = Some(broker);
+        self.stop().await;
+        self.start_again().await;
     }
 
     /// The folder of the store.
     pub(super) fn folder(&self) -> &std::path::Path {
         self.folder.path()
+    }
+
+    /// Stops in order while requests may be on their way.
+    pub(super) async fn stop(&mut self) {
+        self.broker.take().unwrap().shutdown().await.unwrap();
+    }
+
+    /// Starts again after [`TestBroker::stop`].
+    pub(super) async fn start_again(&mut self) {
+        let broker = run(&self.settings).await;
+        self.address = broker.local_addr().to_string();
+        self.broker = Some(broker);
+    }
+
+    /// The client that the other calls use.
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// Where it listens.
@@ -224,24 +261,19 @@ impl TestBroker {
             properties::push(&mut text, name, value.as_bytes());
         }
         let text = String::from_utf8(text).unwrap();
-        let header = SendMessageV2 {
-            producer_group: "p".into(),
-            topic: topic.into(),
-            default_topic: "TBW102".into(),
-            default_topic_queue_nums: 4,
-            queue_id,
-            sys_flag: 0,
-            born_timestamp: 1_700_000_000_000,
-            flag: 0,
-            properties: Some(text.into()),
-            reconsume_times: Some(0),
-            unit_mode: false,
-            max_reconsume_times: None,
-            batch: false,
-            broker_name: None,
-        };
-        let command = Command::request(code::SEND_MESSAGE_V2).with_header(&header);
-        self.call(command.with_body(body.to_owned())).await
+        let mut header = send_header((topic, queue_id));
+        header.properties = Some(text.into());
+        self.send_as(&header, body.to_owned()).await
+    }
+
+    /// Sends as a header says.
+    pub(super) async fn send_as(
+        &self,
+        header: &SendMessageV2<'_>,
+        body: impl Into<Bytes>,
+    ) -> Command {
+        let command = Command::request(code::SEND_MESSAGE_V2).with_header(header);
+        self.call(command.with_body(body)).await
     }
 
     /// Sends to queue 0.
@@ -390,13 +422,14 @@ impl Service for Answering {
 impl From<Command> for Pulled {
     fn from(answer: Command) -> Self {
         let (mut bodies, mut offsets) = (Vec::new(), Vec::new());
-        let (mut stored_at, mut texts) = (Vec::new(), Vec::new());
+        let (mut stored_at, mut sys_flags, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         let mut rest: &[u8] = if answer.code == 0 { &answer.body } else { &[] };
         while !rest.is_empty() {
             let (record, length) = Record::decode(rest).unwrap();
             bodies.push(String::from_utf8(record.body.to_vec()).unwrap());
             offsets.push(record.physical_offset);
             stored_at.push(record.stored_at);
+            sys_flags.push(record.sys_flag);
             texts.push(record.properties.to_vec());
             rest = &rest[length..];
         }
@@ -408,6 +441,7 @@ impl From<Command> for Pulled {
             bodies,
             offsets,
             stored_at,
+            sys_flags,
             texts,
             next: next.unwrap_or(-1),
             answer,

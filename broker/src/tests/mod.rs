@@ -7,11 +7,14 @@ mod fixture;
 
 mod assign;
 mod bad_input;
+mod bad_pull;
+mod bad_send;
 mod config;
 mod delay;
 mod figures;
 mod flow;
 mod group;
+mod json;
 mod progress;
 mod pull;
 mod query;
@@ -20,6 +23,7 @@ mod relay;
 mod reply;
 mod reset;
 mod send;
+mod stop;
 mod topic;
 
-use fixture::{Consumer, Peer, TestBroker, ok, pull_header, refused};
+use fixture::{Consumer, Peer, TestBroker, ok, pull_header, refused, send_header};

@@ -93,3 +93,24 @@ async fn a_deleted_topic_is_told_with_the_whole_table_at_once() {
     let whole = seen.recv().await.unwrap();
     assert!(whole.complete && !whole.names("T"));
 }
+
+/// Field case B311.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_list_of_name_servers_is_followed_at_once_and_the_dropped_one_is_left() {
+    let (left, mut leaves) = mpsc::channel(4);
+    let old = Peer::start(move |request| {
+        if request.code == code::UNREGISTER_BROKER {
+            left.try_send(()).unwrap();
+        }
+        Command::response(0, response_code::SUCCESS)
+    });
+    let (answer, mut seen) = name_server();
+    let new = Peer::start(answer);
+    let broker = TestBroker::start_with(&format!("{SLOW}{}", old.address())).await;
+    broker.topic("T", 1).await;
+    let text = format!("namesrvAddr={}", new.address());
+    ok(broker.ask_body(code::UPDATE_BROKER_CONFIG, text).await);
+    let whole = seen.recv().await.unwrap();
+    assert!(whole.complete && whole.names("T"));
+    leaves.recv().await.unwrap();
+}

@@ -136,7 +136,7 @@ impl From<UpdateError> for Failure {
     fn from(error: UpdateError) -> Self {
         match error {
             UpdateError::Forbidden(_) => Self::no_permission(error.to_string()),
-            UpdateError::Unknown { .. } | UpdateError::Value(_) | UpdateError::Syntax(_) => {
+            UpdateError::Unknown(_) | UpdateError::Value(_) | UpdateError::Syntax(_) => {
                 Self::system(error.to_string())
             }
             UpdateError::Persist(error) => error.into(),

@@ -169,27 +169,28 @@ impl Page {
 
     /// Messages behind, for every group that committed; broadcast groups keep their own progress.
     fn lag(&mut self, core: &Core) {
-        let offsets = core.offsets.snapshot();
         self.gauge(
             "rocketmq_consumer_lag_messages",
             "Messages not yet consumed.",
             |page| {
-                for (key, queues) in &offsets.offset_table {
-                    let Some((topic, group)) = key.split_once('@') else {
-                        continue;
-                    };
-                    let behind: i64 = queues
-                        .iter()
-                        .filter_map(|(queue, offset)| {
-                            let queue = u32::try_from(*queue).ok()?;
-                            Some((core.store.max_queue_offset(topic, queue)? - offset).max(0))
-                        })
-                        .sum();
-                    page.sample(&page_labels(topic, group), behind);
+                // Topic by topic: the table is never copied whole, nor locked for long.
+                for topic in core.offsets.topics() {
+                    for (group, queues) in core.offsets.committed_in(&topic) {
+                        let behind = behind(core, &topic, &queues);
+                        page.sample(&page_labels(&topic, &group), behind);
+                    }
                 }
             },
         );
     }
+}
+
+fn behind(core: &Core, topic: &str, queues: &[(i32, i64)]) -> i64 {
+    let each = queues.iter().filter_map(|(queue, offset)| {
+        let queue = u32::try_from(*queue).ok()?;
+        Some((core.store.max_queue_offset(topic, queue)? - offset).max(0))
+    });
+    each.sum()
 }
 
 fn page_labels<'a>(topic: &'a str, group: &'a str) -> [(&'static str, &'a str); 4] {

@@ -3,13 +3,29 @@
 
 use super::Settings;
 
+/// A key that neither we nor Java know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown key {key:?}{}", .nearest.as_ref().map_or_else(String::new, |near| format!(": did you mean {near:?}?")))]
+pub struct UnknownKey {
+    /// The key.
+    pub key: String,
+    /// The known key that looks most like it.
+    pub nearest: Option<String>,
+}
+
 /// Whether Java 5.5 knows `key` although nothing here depends on it.
-pub(super) fn is_known(key: &str) -> bool {
-    KEYS.contains(&key)
+pub(super) fn check(key: &str) -> Result<(), UnknownKey> {
+    if KEYS.contains(&key) {
+        return Ok(());
+    }
+    Err(UnknownKey {
+        key: key.to_owned(),
+        nearest: nearest(key),
+    })
 }
 
 /// The known key that needs the fewest edits, if they are few enough to look like a slip.
-pub(super) fn nearest(key: &str) -> Option<String> {
+fn nearest(key: &str) -> Option<String> {
     Settings::KEYS
         .iter()
         .map(|info| info.name)

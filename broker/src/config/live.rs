@@ -13,7 +13,10 @@ use std::{
 use rmq_protocol::{body::DataVersion, java_properties};
 use rmq_types::Timestamp;
 
-use super::{Change, Settings, ValueError, inert};
+use super::{
+    Change, Settings, ValueError,
+    inert::{self, UnknownKey},
+};
 use crate::metadata::{LoadError, PersistError, read_json, write_json};
 
 /// File beside the tables that holds keys changed over the wire.
@@ -25,14 +28,9 @@ pub enum UpdateError {
     /// A key that names a path, an address or an identity, or needs a restart.
     #[error("can not update config in black list or at run time: {0}")]
     Forbidden(String),
-    /// A key that nobody knows or that has no effect here.
-    #[error("unknown key {key:?}{}", .nearest.as_ref().map_or_else(String::new, |near| format!(": did you mean {near:?}?")))]
-    Unknown {
-        /// The key.
-        key: String,
-        /// The nearest known one.
-        nearest: Option<String>,
-    },
+    /// A key that nobody knows.
+    #[error(transparent)]
+    Unknown(#[from] UnknownKey),
     /// A value out of its bounds.
     #[error(transparent)]
     Value(#[from] ValueError),
@@ -185,12 +183,11 @@ fn check_allowed(key: &str) -> Result<(), UpdateError> {
     match Settings::KEYS.iter().find(|info| info.name == key) {
         Some(info) if info.change == Change::Live => Ok(()),
         Some(_) => Err(UpdateError::Forbidden(key.to_owned())),
-        None if inert::is_known(key) || key == "configBlackList" => {
+        None => {
+            if key != "configBlackList" {
+                inert::check(key)?;
+            }
             Err(UpdateError::Forbidden(key.to_owned()))
         }
-        None => Err(UpdateError::Unknown {
-            key: key.to_owned(),
-            nearest: inert::nearest(key),
-        }),
     }
 }

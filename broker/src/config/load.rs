@@ -7,7 +7,10 @@ use std::path::Path;
 
 use rmq_protocol::java_properties::{self, Property};
 
-use super::{Settings, ValueError, inert};
+use super::{
+    Settings, ValueError,
+    inert::{self, UnknownKey},
+};
 
 /// Why a configuration is refused; each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -21,14 +24,12 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// A key that neither we nor Java know.
-    #[error("line {line}: unknown key {key:?}{}", hint(.nearest.as_deref()))]
+    #[error("line {line}: {source}")]
     UnknownKey {
         /// Line of the file.
         line: usize,
-        /// The key.
-        key: String,
-        /// The known key that looks most like it.
-        nearest: Option<String>,
+        /// Which.
+        source: UnknownKey,
     },
     /// A value out of its bounds.
     #[error(transparent)]
@@ -39,10 +40,6 @@ pub enum ConfigError {
     /// Values that are legal alone but not together.
     #[error("{0}")]
     Conflict(String),
-}
-
-fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |key| format!(": did you mean {key:?}?"))
 }
 
 /// What was loaded, and keys that have no effect here.
@@ -77,13 +74,11 @@ pub fn parse_properties(loaded: &mut Loaded, text: &str) -> Result<(), ConfigErr
 
 fn apply(loaded: &mut Loaded, pairs: Vec<Property>) -> Result<(), ConfigError> {
     for Property { line, key, value } in pairs {
-        match loaded.settings.set(&key, &value) {
-            Some(outcome) => outcome?,
-            None if inert::is_known(&key) => loaded.without_effect.push(key),
-            None => {
-                let nearest = inert::nearest(&key);
-                return Err(ConfigError::UnknownKey { line, key, nearest });
-            }
+        if let Some(outcome) = loaded.settings.set(&key, &value) {
+            outcome?;
+        } else {
+            inert::check(&key).map_err(|source| ConfigError::UnknownKey { line, source })?;
+            loaded.without_effect.push(key);
         }
     }
     Ok(())

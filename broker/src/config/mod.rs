@@ -10,6 +10,7 @@ mod load;
 mod settings;
 mod value;
 
+pub use inert::UnknownKey;
 pub use live::{LiveSettings, OVERRIDES_FILE, UpdateError, apply_overrides};
 pub use load::{ConfigError, Loaded, load, parse_properties};
 pub use settings::{Change, KeyInfo, Settings};

@@ -62,7 +62,7 @@ fn a_bad_value_or_unknown_key_changes_nothing() {
     ));
     assert!(matches!(
         live.update(b"traceOn=false\nnoSuchKey=1"),
-        Err(UpdateError::Unknown { .. })
+        Err(UpdateError::Unknown(_))
     ));
     assert!(matches!(live.update(b""), Err(UpdateError::Syntax(_))));
     assert!(live.get().trace_on);

@@ -27,6 +27,9 @@ struct Progress {
 
 type Queues = BTreeMap<i32, Progress>;
 
+/// Committed offsets by queue.
+pub(crate) type Committed = Vec<(i32, i64)>;
+
 #[derive(Debug, Default)]
 struct State {
     /// Topic, then group, then queue.
@@ -164,6 +167,33 @@ impl OffsetTable {
             .collect();
         topics.sort();
         topics
+    }
+
+    /// Topics in which any group has progress, sorted.
+    #[must_use]
+    pub(crate) fn topics(&self) -> Vec<Box<str>> {
+        let mut topics: Vec<_> = self.lock().topics.keys().cloned().collect();
+        topics.sort();
+        topics
+    }
+
+    /// What each group committed in a topic, by queue, sorted by group.
+    #[must_use]
+    pub(crate) fn committed_in(&self, topic: &str) -> Vec<(Box<str>, Committed)> {
+        let state = self.lock();
+        let groups = state.topics.get(topic).into_iter().flatten();
+        let mut found: Vec<_> = groups
+            .map(|(group, queues)| {
+                let committed = queues
+                    .iter()
+                    .filter_map(|(id, p)| Some((*id, p.committed?)));
+                (group.clone(), committed.collect::<Committed>())
+            })
+            .filter(|(_, committed)| !committed.is_empty())
+            .collect();
+        drop(state);
+        found.sort();
+        found
     }
 
     /// Groups with progress in a topic.

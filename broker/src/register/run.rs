@@ -46,7 +46,7 @@ pub(crate) async fn run(core: Arc<Core>, client: Client, mut asks: mpsc::Receive
         calls: JoinSet::new(),
         leaving: JoinSet::new(),
     };
-    loop {
+    while !state.core.is_stopping() {
         state.follow_list();
         state.start_due();
         let wakes = state.links.values().filter_map(Link::wakes_at).min();
@@ -130,9 +130,6 @@ impl Loop {
     }
 
     fn start_due(&mut self) {
-        if self.core.is_stopping() {
-            return;
-        }
         let settings = self.core.settings.get();
         let timeout = Duration::from_millis(settings.register_broker_timeout_mills.get() as u64);
         let now = self.began.elapsed();

@@ -195,3 +195,39 @@ async fn requests_that_are_not_served_yet_say_so() {
     );
     refused(&broker.ask(301).await, 3, "301 not supported");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metrics_page_shows_traffic_by_topic_and_what_each_group_lags() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 2).await;
+    for group in ["G", "H"] {
+        broker.group(group).await;
+    }
+    for body in ["1", "2", "3"] {
+        broker.send("T", body).await;
+    }
+    broker.pull("G", ("T", 0), 0).await;
+    broker.commit("G", ("T", 0), 1).await;
+    broker.commit("H", ("T", 0), 3).await;
+    let page = broker.metrics();
+    for (name, labels, value) in [
+        ("rocketmq_messages_in_total", r#"topic="T""#, "3"),
+        ("rocketmq_messages_out_total", r#"consumer_group="G""#, "3"),
+        (
+            "rocketmq_consumer_lag_messages",
+            r#"consumer_group="G""#,
+            "2",
+        ),
+        (
+            "rocketmq_consumer_lag_messages",
+            r#"consumer_group="H""#,
+            "0",
+        ),
+        ("rocketmq_broker_permission", r#"node_type="broker""#, "6"),
+    ] {
+        let mut lines = page.lines();
+        let line = lines.find(|line| line.starts_with(name) && line.contains(labels));
+        let line = line.unwrap_or_else(|| panic!("no {name} {labels}"));
+        assert!(line.ends_with(&format!("}} {value}")), "{line}");
+    }
+}

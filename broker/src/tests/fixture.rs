@@ -324,6 +324,11 @@ impl TestBroker {
         ok(self.ask_with(code::UPDATE_CONSUMER_OFFSET, &fields).await);
     }
 
+    /// The metrics page.
+    pub(super) fn metrics(&self) -> String {
+        self.broker.as_ref().unwrap().metrics_text()
+    }
+
     /// One figure of the run-time table.
     pub(super) async fn runtime(&self, key: &str) -> String {
         let answer = ok(self.ask(code::GET_BROKER_RUNTIME_INFO).await);

@@ -120,12 +120,10 @@ settings! {
     Restart msg_trace_topic_name: String = "RMQ_SYS_TRACE_TOPIC".to_owned(), "msgTraceTopicName", "Name of the trace topic.";
     Live trace_on: bool = true, "traceOn", "Whether clients are told to trace.";
     Restart region_id: String = "DefaultRegion".to_owned(), "regionId", "Region that clients are told.";
-    Live reject_transaction_message: bool = false, "rejectTransactionMessage", "Whether transactions are refused.";
     Live long_polling_enable: bool = true, "longPollingEnable", "Whether pulls wait as long as they ask.";
     Live short_polling_time_mills: Millis = int(1000), "shortPollingTimeMills", "Longest wait when long polling is off.";
     Live lite_pull_message_enable: bool = true, "litePullMessageEnable", "Whether code 361 is served.";
     Live enable_property_filter: bool = false, "enablePropertyFilter", "Whether SQL92 subscriptions are served.";
-    Live slave_read_enable: bool = false, "slaveReadEnable", "Whether replicas serve pulls.";
     Live validate_system_topic: bool = true, "validateSystemTopicWhenUpdateTopic", "Whether system topics are protected.";
     Live enable_mixed_message_type: bool = false, "enableMixedMessageType", "Whether message.type may be MIXED.";
     Live clear_retry_topic_on_delete: bool = true, "clearRetryTopicWhenDeleteTopic", "Whether pop retry topics go with their topic.";
@@ -149,5 +147,4 @@ settings! {
     Live wait_time_mills_in_admin_queue: Millis = int(5000), "waitTimeMillsInAdminBrokerQueue", "Longest wait of an admin request.";
     Live held_pulls_max: Int<1, 10_000_000> = int(100_000), "pullThreadPoolQueueCapacity", "Most pulls that wait for a message.";
     Live parked_sends_max: Int<1, 10_000_000> = int(10_000), "sendThreadPoolQueueCapacity", "Most sends that wait for their flush.";
-    Live page_cache_busy_millis: Millis = int(1000), "osPageCacheBusyTimeOutMills", "Milliseconds of one append from which sends are refused.";
 }

@@ -15,6 +15,7 @@ mod figures;
 mod flow;
 mod group;
 mod json;
+mod name_server;
 mod progress;
 mod pull;
 mod query;

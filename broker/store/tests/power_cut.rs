@@ -1,9 +1,10 @@
 //! A power cut takes what no sync has put on the disk: under sync flush every acknowledged message is
-//! there all the same.
+//! there all the same, in its queue and under its key.
 //!
 //! The disk after a cut is made up: of the commit log, the bytes that were synced; of everything else
 //! that was written, page by page, the new or the old content, by chance. Queue files are at least as
-//! they were when the checkpoint began to be written; the checkpoint is that of the moment.
+//! they were when the checkpoint began to be written, index files as they were when the newest one was
+//! begun; the checkpoint is that of the moment.
 #![expect(clippy::unwrap_used, reason = "a test stops where something is wrong")]
 
 mod common;
@@ -24,6 +25,8 @@ const CUTS: u64 = 40;
 const PAGE: usize = 4096;
 const SEGMENT: u64 = 64 * 1024;
 const QUEUES: u32 = 3;
+/// Three pages of them.
+const INDEX_SLOTS: u32 = 3_000;
 
 /// Files by their path below the store's folder.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -50,29 +53,36 @@ struct Platter {
     log: Mutex<Files>,
     /// Queue files as they were when the last checkpoint began to be written.
     queues: Mutex<Files>,
+    /// Index files as they were when a new one was begun.
+    index: Mutex<Files>,
 }
 
 impl Platter {
     /// The disk as it is at a start: everything that is there is on it.
     fn new(root: &Path) -> Arc<Self> {
-        let (mut log, mut queues) = (Files::new(), Files::new());
+        let (mut log, mut queues, mut index) = (Files::new(), Files::new(), Files::new());
         read_all(root, "commitlog", &mut log);
+        read_all(root, "index", &mut index);
         read_all(root, "consumequeue", &mut queues);
         Arc::new(Self {
             root: root.to_owned(),
             log: Mutex::new(log),
             queues: Mutex::new(queues),
+            index: Mutex::new(index),
         })
     }
 }
 
 impl FaultHook for Platter {
     fn before(&self, action: DiskAction) -> io::Result<()> {
-        if action == DiskAction::WriteCheckpoint {
-            let mut files = Files::new();
-            read_all(&self.root, "consumequeue", &mut files);
-            *self.queues.lock().unwrap() = files;
-        }
+        let (below, kept) = match action {
+            DiskAction::WriteCheckpoint => ("consumequeue", &self.queues),
+            DiskAction::WriteIndex => ("index", &self.index),
+            _ => return Ok(()),
+        };
+        let mut files = Files::new();
+        read_all(&self.root, below, &mut files);
+        *kept.lock().unwrap() = files;
         Ok(())
     }
 
@@ -118,7 +128,7 @@ fn mix(old: Option<&Vec<u8>>, new: &[u8], chance: &mut Chance) -> Vec<u8> {
 /// have left them: nothing that depends on another file is taken after it.
 fn cut(platter: &Platter, chance: &mut Chance) -> tempfile::TempDir {
     let mut files = Files::new();
-    for name in ["checkpoint", "abort", "config", "index", "queuetails"] {
+    for name in ["checkpoint", "abort", "config", "queuetails"] {
         let path = platter.root.join(name);
         if path.is_dir() {
             read_all(&platter.root, name, &mut files);
@@ -126,20 +136,18 @@ fn cut(platter: &Platter, chance: &mut Chance) -> tempfile::TempDir {
             files.insert(name.into(), bytes);
         }
     }
-    let (mut queues, mut log) = (Files::new(), Files::new());
-    read_all(&platter.root, "consumequeue", &mut queues);
-    let synced = platter.queues.lock().unwrap();
-    for (path, new) in queues {
-        files.insert(path.clone(), mix(synced.get(&path), &new, chance));
-    }
-    read_all(&platter.root, "commitlog", &mut log);
-    let synced = platter.log.lock().unwrap();
-    for (path, new) in log {
-        files.insert(path.clone(), mix(synced.get(&path), &new, chance));
-    }
-    for (path, bytes) in synced.iter() {
-        let file = files.get(path).unwrap();
-        assert_eq!(file.len(), bytes.len());
+    let parts = [
+        ("index", &platter.index),
+        ("consumequeue", &platter.queues),
+        ("commitlog", &platter.log),
+    ];
+    for (below, synced) in parts {
+        let mut now = Files::new();
+        read_all(&platter.root, below, &mut now);
+        let synced = synced.lock().unwrap();
+        for (path, new) in now {
+            files.insert(path.clone(), mix(synced.get(&path), &new, chance));
+        }
     }
     let dir = tempfile::tempdir().unwrap();
     for (path, bytes) in files {
@@ -150,30 +158,40 @@ fn cut(platter: &Platter, chance: &mut Chance) -> tempfile::TempDir {
     dir
 }
 
+fn small(root: &Path) -> StoreOptions {
+    StoreOptions {
+        segment_bytes: SEGMENT,
+        index_slots: INDEX_SLOTS,
+        ..options(root)
+    }
+}
+
 #[test]
 fn every_message_acknowledged_under_sync_flush_outlives_a_power_cut() {
     let mut chance = Chance(1);
     let mut dir = tempfile::tempdir().unwrap();
-    let mut acknowledged: Vec<(u32, usize, u32)> = Vec::new();
+    let mut acknowledged: Vec<(u32, usize, u32, String)> = Vec::new();
     let mut number = 0u32;
     for round in 0..CUTS {
         let platter = Platter::new(dir.path());
         let heard = Arc::new(Heard::default());
-        let options = StoreOptions {
+        let cuttable = StoreOptions {
             flush: FlushMode::Sync,
             queue_flush_interval: Duration::from_millis(2),
-            segment_bytes: SEGMENT,
             faults: Some(platter.clone()),
-            ..options(dir.path())
+            ..small(dir.path())
         };
-        let (store, _) = MessageStore::open(options, heard.clone(), HandClock::at(1)).unwrap();
+        let (store, _) = MessageStore::open(cuttable, heard.clone(), HandClock::at(1)).unwrap();
         let mut results = Vec::new();
         for _ in 0..=chance.below(60) {
             number += 1;
             let body = number.to_be_bytes().repeat(1 + chance.below(800) as usize);
             let count = 1 + chance.below(4) as u32;
+            let words: Vec<_> = (0..count).map(|at| format!("k{number}-{at}")).collect();
+            let properties: Vec<_> = words.iter().map(|word| keys(word)).collect();
             let group: Vec<_> = (0..count)
-                .map(|at| message("T", (number + at) % QUEUES, &body, b""))
+                .zip(&properties)
+                .map(|(at, text)| message("T", (number + at) % QUEUES, &body, text))
                 .collect();
             store.append(&group, &mut results);
             // Some are not waited for: the cut may take them, or not.
@@ -182,26 +200,30 @@ fn every_message_acknowledged_under_sync_flush_outlives_a_power_cut() {
             }
             let end = results.iter().map(|one| one.as_ref().unwrap().end).max();
             heard.wait(|told| told.durable >= end.unwrap().get());
-            for (message, one) in group.iter().zip(&results) {
-                let index = one.as_ref().unwrap().queue_offset;
-                acknowledged.push((message.queue_id, index.get() as usize, number));
+            for ((message, one), word) in group.iter().zip(&results).zip(words) {
+                let index = one.as_ref().unwrap().queue_offset.get() as usize;
+                acknowledged.push((message.queue_id, index, number, word));
             }
         }
         let after = cut(&platter, &mut chance);
         drop(store);
         dir = after;
-        let (store, report) = open(dir.path());
+        let (store, report) = open_with(small(dir.path()));
         assert!(!report.clean);
+        indexed(&store);
         let queues: Vec<_> = (0..QUEUES)
             .map(|queue| bodies(&store, "T", queue))
             .collect();
-        for (queue, index, number) in &acknowledged {
+        for (queue, index, number, word) in &acknowledged {
             let found = queues[*queue as usize].get(*index);
             assert_eq!(
                 found.map(|body| &body[..4]),
                 Some(&number.to_be_bytes()[..]),
                 "cut {round}: queue {queue} index {index}"
             );
+            let found = by_key(&store, "T", word);
+            assert_eq!(found.len(), 1, "cut {round}: key {word}");
+            assert_eq!(found[0][..4], number.to_be_bytes());
         }
         drop(store);
     }

@@ -28,8 +28,6 @@ const SLOT: usize = 4;
 const ENTRY: usize = 20;
 /// Entry bytes allocated in one step.
 const STEP: usize = 4 * 1024 * 1024;
-/// Newest entries that are looked at after a crash.
-const CHECKED: i32 = 2_000_000;
 
 const BEGIN_TIME: usize = 0;
 const END_TIME: usize = 8;
@@ -256,9 +254,10 @@ impl IndexFile {
         })
     }
 
-    /// Whether the file may be built on after a crash: no slot names an entry that was not counted,
-    /// and the newest entries are there.
-    pub(super) fn is_consistent(&self) -> bool {
+    /// Whether the file may be built on after a crash. Any page that was not synced may be an old one:
+    /// then a slot names an entry that was not counted, or not the newest of its chain, or an entry
+    /// is blank or out of order. Entries of records below `synced` are on the disk for certain.
+    pub(super) fn is_consistent(&self, synced: u64) -> bool {
         let count = self.i32(COUNT);
         if count < 1 || count > self.shape.entries as i32 {
             return false;
@@ -271,13 +270,38 @@ impl IndexFile {
             slot.try_into()
                 .is_ok_and(|slot| (0..count).contains(&i32::from_be_bytes(slot)))
         });
-        let begin = self.i64(BEGIN_OFFSET);
-        slots_sound
-            && ((count - CHECKED).max(1)..count).all(|number| {
-                let at = self.shape.entry_at(number);
-                let older = self.i32(at + 16);
-                self.i64(at + 4) >= begin.max(0) && (0..number).contains(&older)
-            })
+        slots_sound && self.newest_are_sound(count, synced)
+    }
+
+    fn newest_are_sound(&self, count: i32, synced: u64) -> bool {
+        // One bit for each slot whose newest entry was met.
+        let mut met = vec![0u64; self.shape.slots as usize / 64 + 1];
+        let begin = self.i64(BEGIN_OFFSET).max(0);
+        let mut later = self.i64(END_OFFSET);
+        for number in (1..count).rev() {
+            let at = self.shape.entry_at(number);
+            let (hash, offset, older) = (self.i32(at), self.i64(at + 4), self.i32(at + 16));
+            let blank = hash == 0 && offset == 0;
+            let in_order = (begin..=later).contains(&offset) && (0..number).contains(&older);
+            if blank || !in_order || (number == count - 1 && offset != later) {
+                return false;
+            }
+            if (offset as u64) < synced {
+                break;
+            }
+            let slot = hash as u32 % self.shape.slots;
+            let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
+            if met.get(word).is_some_and(|word| word & bit == 0) {
+                if self.i32(self.shape.slot_at(hash)) != number {
+                    return false;
+                }
+                if let Some(word) = met.get_mut(word) {
+                    *word |= bit;
+                }
+            }
+            later = offset;
+        }
+        true
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {
@@ -347,7 +371,7 @@ mod tests {
         let path = index.path().to_path_buf();
         drop(index);
         let index = IndexFile::open(&path, SHAPE).unwrap();
-        assert!(index.is_consistent());
+        assert!(index.is_consistent(0));
         for number in 1..20 {
             let offsets: Vec<_> = index.hits(number).map(|hit| hit.offset).collect();
             assert_eq!(offsets, [number as u64 * 10]);
@@ -362,11 +386,43 @@ mod tests {
             index.put(3, number, 1_000, &Disk::default()).unwrap();
         }
         index.set_i32(COUNT, 3);
-        assert!(!index.is_consistent());
+        assert!(!index.is_consistent(0));
         index.set_i32(COUNT, 6);
         let at = SHAPE.entry_at(5) + 16;
         index.set_i32(at, 5);
-        assert!(!index.is_consistent());
+        assert!(!index.is_consistent(0));
         assert_eq!(index.hits(3).count(), 1);
+    }
+
+    #[test]
+    fn old_pages_among_new_ones_are_noticed_whichever_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut index = file(dir.path());
+        for number in 1..10 {
+            index
+                .put(number, number as u64 * 10, 1_000, &Disk::default())
+                .unwrap();
+        }
+        assert!(index.is_consistent(0));
+        // A slot that still names the entry before its newest one.
+        let slot = SHAPE.slot_at(9);
+        index.set_i32(slot, 2);
+        assert!(!index.is_consistent(0));
+        assert!(!index.is_consistent(90));
+        assert!(index.is_consistent(91), "synced, so it is not looked at");
+        index.set_i32(slot, 9);
+        assert!(index.is_consistent(0));
+        // Entries that were never written.
+        for number in [1, 5, 9] {
+            let at = SHAPE.entry_at(number);
+            let kept: [u8; ENTRY] = index.pages.bytes()[at..at + ENTRY].try_into().unwrap();
+            index.set(at, &[0; ENTRY]);
+            assert!(!index.is_consistent(0), "entry {number}");
+            index.set(at, &kept);
+            assert!(index.is_consistent(0));
+        }
+        // Entries of an earlier life, out of order.
+        index.set_i64(SHAPE.entry_at(4) + 4, 60);
+        assert!(!index.is_consistent(0));
     }
 }

@@ -82,16 +82,22 @@ impl Index {
             }
             files.push(IndexFile::open(&path, shape)?);
         }
-        if !clean && let Some(newest) = files.pop_if(|newest| !newest.is_consistent()) {
+        let synced = known.unwrap_or(0);
+        if !clean && let Some(newest) = files.pop_if(|newest| !newest.is_consistent(synced)) {
             tracing::warn!(path = %newest.path().display(), "index file is torn: building it again");
-            let begin = if newest.is_empty() {
-                log.start
-            } else {
-                newest.begin_offset()
+            // The file before it was synced before this one was made.
+            let begin = match files.last() {
+                _ if !newest.is_empty() => newest.begin_offset(),
+                Some(before) => before.end_offset(),
+                None => log.start,
             };
             from = Some(from.map_or(begin, |from| from.min(begin)));
             fs::remove_file(newest.path())?;
         } else if let Some(newest) = files.last().filter(|newest| !newest.is_empty()) {
+            if !clean {
+                // Sound as it is read, but perhaps in memory only: from here on it counts as synced.
+                newest.sync()?;
+            }
             // Keys of the last record may be missing: it is indexed again.
             from = Some(from.unwrap_or(0).max(newest.end_offset()));
         }

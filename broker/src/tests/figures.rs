@@ -1,5 +1,7 @@
 //! Figures and sessions: 28, 315, 203, 204, 328, and clean-up requests 306, 316, 329, 37, 370.
 
+use std::collections::BTreeMap;
+
 use rmq_protocol::{
     body::{BrokerStatsData, ConsumerConnection, KvTable, ProducerConnection, ProducerTable},
     remoting::request_code as code,
@@ -229,5 +231,43 @@ async fn the_metrics_page_shows_traffic_by_topic_and_what_each_group_lags() {
         let line = lines.find(|line| line.starts_with(name) && line.contains(labels));
         let line = line.unwrap_or_else(|| panic!("no {name} {labels}"));
         assert!(line.ends_with(&format!("}} {value}")), "{line}");
+    }
+}
+
+/// Field case B344.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_series_of_the_metrics_page_stands_there_twice_and_counters_only_rise() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 2).await;
+    broker.group("G").await;
+    broker.beat("client", "G", &["T"]).await;
+    let scrape = || {
+        let page = broker.metrics();
+        let (mut series, mut kinds) = (BTreeMap::new(), BTreeMap::new());
+        for line in page.lines() {
+            if let Some(kind) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = kind.split_once(' ').unwrap();
+                assert_eq!(kinds.insert(name.to_owned(), kind.to_owned()), None);
+            } else if !line.starts_with('#') {
+                let (labels, value) = line.rsplit_once(' ').unwrap();
+                let value: f64 = value.parse().unwrap();
+                assert_eq!(series.insert(labels.to_owned(), value), None, "{line}");
+            }
+        }
+        (series, kinds)
+    };
+    for queue in [0, 1] {
+        ok(broker.send_to(("T", queue), "x", &[]).await);
+        broker.pull("G", ("T", queue), 0).await;
+        broker.commit("G", ("T", queue), 1).await;
+    }
+    let (before, kinds) = scrape();
+    broker.send("T", "y").await;
+    let (after, _) = scrape();
+    for (labels, value) in before {
+        let name = labels.split('{').next().unwrap();
+        if kinds[name] == "counter" {
+            assert!(after[&labels] >= value, "{labels}");
+        }
     }
 }

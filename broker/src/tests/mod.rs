@@ -12,6 +12,7 @@ mod bad_send;
 mod config;
 mod delay;
 mod figures;
+mod filter;
 mod flow;
 mod group;
 mod json;

@@ -1,12 +1,15 @@
 //! Pulls (11) whose group is made by them: they do all that other pulls do.
 
+use std::time::Duration;
+
+use rmq_net::{Client, ClientOptions};
 use rmq_protocol::{
     body::BrokerStatsData,
     header::{PULL_COMMIT_OFFSET, PULL_SUSPEND},
-    remoting::request_code as code,
+    remoting::{Command, request_code as code},
 };
 
-use super::{TestBroker, ok, pull_header};
+use super::{TestBroker, ok, pull_header, send_header};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_pull_of_a_group_commits_and_counts_like_any_other() {
@@ -67,5 +70,28 @@ async fn a_pull_of_none_or_fewer_messages_gets_one_and_one_of_too_many_what_an_a
     for (wanted, got) in [(0, 1), (-1, 1), (i32::MIN, 1), (i32::MAX, 2)] {
         header.max_msg_nums = wanted;
         assert_eq!(broker.pull_as(&header).await.bodies.len(), got, "{wanted}");
+    }
+}
+
+/// Field case B134: the message comes while the pull is put among those that wait, or just before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_comes_while_a_pull_begins_to_wait_wakes_it() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    broker.group("G").await;
+    let mut header = pull_header("G", ("T", 0), 0);
+    header.sys_flag |= PULL_SUSPEND;
+    // Far longer than the test is patient.
+    header.suspend_timeout_millis = 10_000_000;
+    let other = Client::new(ClientOptions::default());
+    for offset in 0..300 {
+        header.queue_offset = offset;
+        let body = offset.to_string();
+        let send = Command::request(code::SEND_MESSAGE_V2)
+            .with_header(&send_header(("T", 0)))
+            .with_body(body.clone());
+        let sending = other.call(broker.address(), send, Duration::from_secs(30));
+        let (pulled, sent) = tokio::join!(broker.pull_as(&header), sending);
+        assert_eq!((pulled.bodies, sent.unwrap().code), (vec![body], 0));
     }
 }

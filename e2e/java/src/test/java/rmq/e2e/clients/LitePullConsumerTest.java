@@ -90,12 +90,15 @@ class LitePullConsumerTest extends ClusterTest {
     @Test
     void a_paused_queue_gives_nothing_until_it_is_resumed() throws Exception {
         topology.createTopic(topic, 2);
-        DefaultLitePullConsumer consumer = assigned();
-        List<MessageQueue> queues = new ArrayList<>(consumer.fetchMessageQueues(topic));
-        queues.sort(MessageQueue::compareTo);
-        consumer.assign(queues);
-        consumer.pause(List.of(queues.get(0)));
         DefaultMQProducer producer = clients.producer(unique("producer"));
+        List<MessageQueue> queues = new ArrayList<>(producer.fetchPublishMessageQueues(topic));
+        queues.sort(MessageQueue::compareTo);
+        DefaultLitePullConsumer consumer = clients.newLitePullConsumer(group);
+        consumer.setAutoCommit(false);
+        consumer.assign(queues);
+        // Before the start: a pull that is under way when a queue is paused still brings what comes.
+        consumer.pause(List.of(queues.get(0)));
+        consumer.start();
         for (MessageQueue queue : queues) {
             producer.send(message("queue " + queue.getQueueId()), queue);
         }

@@ -18,7 +18,7 @@ use rmq_protocol::{
 use rmq_types::SystemClock;
 
 use crate::{
-    Broker,
+    Broker, StartError,
     config::{Loaded, parse_properties},
 };
 
@@ -477,9 +477,13 @@ fn heartbeat(client_id: &str, group: &str, topics: &[&str]) -> HeartbeatData {
 }
 
 async fn run(settings: &str) -> Broker {
-    let mut loaded = Loaded::default();
-    parse_properties(&mut loaded, settings).unwrap();
-    Broker::start(loaded.settings, Arc::new(SystemClock))
-        .await
-        .unwrap()
+    loop {
+        let mut loaded = Loaded::default();
+        parse_properties(&mut loaded, settings).unwrap();
+        match Broker::start(loaded.settings, Arc::new(SystemClock)).await {
+            // Another test took the free port before the broker did.
+            Err(StartError::Bind(_)) => {}
+            other => return other.unwrap(),
+        }
+    }
 }

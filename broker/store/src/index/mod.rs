@@ -235,11 +235,9 @@ impl Index {
         if sys_flag::transaction(record.sys_flag) == sys_flag::TRANSACTION_ROLLBACK {
             return Ok(());
         }
-        for (index, word) in properties::keys(record.properties).enumerate() {
-            if properties::keys(record.properties)
-                .take(index)
-                .any(|earlier| earlier == word)
-            {
+        let words = properties::keys(record.properties);
+        for (index, word) in words.clone().enumerate() {
+            if words.clone().take(index).any(|earlier| earlier == word) {
                 continue;
             }
             let hash = hash_of(record.topic, word, key);

@@ -5,6 +5,8 @@
 //! an empty value; of equal names the last one holds. Reading allocates nothing. Values are bytes:
 //! whether they are UTF-8 is the reader's question.
 
+use memchr::memchr;
+
 /// Between a name and its value.
 pub const NAME_VALUE_SEPARATOR: u8 = 1;
 /// After each entry; older clients leave the last one out.
@@ -164,10 +166,10 @@ impl<'a> Iterator for Entries<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.rest.is_empty() {
-            let end = find(self.rest, ENTRY_SEPARATOR).unwrap_or(self.rest.len());
+            let end = memchr(ENTRY_SEPARATOR, self.rest).unwrap_or(self.rest.len());
             let (entry, rest) = self.rest.split_at(end);
             self.rest = rest.get(1..).unwrap_or(&[]);
-            if let Some(at) = find(entry, NAME_VALUE_SEPARATOR) {
+            if let Some(at) = memchr(NAME_VALUE_SEPARATOR, entry) {
                 let (name, value) = (&entry[..at], &entry[at + 1..]);
                 if !name.is_empty() && !value.is_empty() {
                     return Some((name, value));
@@ -176,10 +178,6 @@ impl<'a> Iterator for Entries<'a> {
         }
         None
     }
-}
-
-fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == wanted)
 }
 
 /// The value of `name`: the last one, as a Java map would hold.
@@ -238,9 +236,20 @@ pub fn tags_code(text: &[u8]) -> i64 {
 }
 
 /// The keys a message is found by: UNIQ_KEY, then each word of KEYS; repeated words repeat.
-pub fn keys(text: &[u8]) -> impl Iterator<Item = &str> {
-    let words = get_str(text, names::KEYS).unwrap_or("");
-    get_str(text, names::UNIQ_KEY)
+pub fn keys(text: &[u8]) -> impl Iterator<Item = &str> + Clone {
+    // One pass for both: the index asks this of every message.
+    let (mut unique, mut words) = (None, None);
+    for (name, value) in iter(text) {
+        if name == names::UNIQ_KEY.as_bytes() {
+            unique = Some(value);
+        } else if name == names::KEYS.as_bytes() {
+            words = Some(value);
+        }
+    }
+    let words = words.and_then(|value| std::str::from_utf8(value).ok());
+    let words = words.unwrap_or("");
+    unique
+        .and_then(|value| std::str::from_utf8(value).ok())
         .into_iter()
         .chain(words.split(' ').filter(|word| !word.is_empty()))
 }

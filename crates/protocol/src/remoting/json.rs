@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
+use memchr::memchr2;
 use rmq_types::limits::JSON_DEPTH_MAX;
 
 use super::{
@@ -205,7 +206,7 @@ impl<'a> Scanner<'a> {
     /// Runs to the next quote or backslash, steps behind it and says which it was.
     fn run(&mut self) -> Result<u8, HeaderError> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        match rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+        match memchr2(b'"', b'\\', rest) {
             Some(length) => {
                 self.at += length + 1;
                 Ok(rest[length])
@@ -230,8 +231,15 @@ impl<'a> Scanner<'a> {
     }
 
     fn escape(&mut self, out: &mut String) -> Result<(), HeaderError> {
-        let byte = self
-            .peek()
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        // The separators of message properties: two of three escapes of a send.
+        if let [b'u', b'0', b'0', b'0', digit @ (b'1' | b'2'), ..] = rest {
+            self.at += 5;
+            out.push(char::from(digit - b'0'));
+            return Ok(());
+        }
+        let byte = *rest
+            .first()
             .ok_or_else(|| self.error("no escaped character"))?;
         self.at += 1;
         let plain = match byte {

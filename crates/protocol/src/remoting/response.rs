@@ -117,9 +117,18 @@ pub(crate) fn push_number(out: &mut BytesMut, value: i64) {
 /// Appends text as the inside of a JSON string.
 pub(crate) fn push_escaped(out: &mut BytesMut, text: &str) {
     let bytes = text.as_bytes();
+    let is_plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    // Nearly every text is plain; a loop without an early end becomes vector instructions.
+    if bytes
+        .iter()
+        .fold(true, |plain, byte| plain & is_plain(*byte))
+    {
+        out.put_slice(bytes);
+        return;
+    }
     let mut from = 0;
     for (at, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+        if is_plain(byte) {
             continue;
         }
         out.put_slice(&bytes[from..at]);

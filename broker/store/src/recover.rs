@@ -36,6 +36,7 @@ use crate::{
         table::{QUEUES_MAX, Table},
         unit::Unit,
     },
+    storage::Disk,
     tails::Tails,
     upkeep::Rounds,
 };
@@ -479,16 +480,21 @@ impl Recovery<'_> {
 
     /// Forces what the walk looked at or made to the disk: it may have been in memory only.
     fn force_to_disk(&self, log: &[Arc<Segment>], folder: &Folder, end: u64) -> io::Result<()> {
+        let disk = Disk(self.options.faults.clone());
         for segment in log.iter().filter(|segment| segment.end() > self.trusted) {
             segment.region.release(0, segment.region.len());
             let from = self.trusted.max(segment.base) - segment.base;
             let upto = end.min(segment.end()).saturating_sub(segment.base);
             if upto > from {
                 segment.region.sync(from as usize, (upto - from) as usize)?;
+                disk.log_synced(segment.base + from, segment.base + upto);
             }
         }
-        if self.report.rebuilt_entries > 0 || self.cut_queues {
+        // After a crash, entries that the walk found in files may never have come to the disk either.
+        let doubtful = !self.report.clean && self.report.records > 0;
+        if doubtful || self.report.rebuilt_entries > 0 || self.cut_queues {
             rustix::fs::syncfs(File::open(&folder.root)?)?;
+            disk.all_synced();
         }
         Ok(())
     }

@@ -27,6 +27,8 @@ pub trait FaultHook: Send + Sync {
     fn before(&self, action: DiskAction) -> io::Result<()>;
     /// The disk has the bytes of the commit log from `from` to `to`: a power cut leaves them.
     fn log_synced(&self, _from: u64, _to: u64) {}
+    /// The disk has all that was written to any file of the store.
+    fn all_synced(&self) {}
 }
 
 /// An optional hook.
@@ -43,6 +45,13 @@ impl Disk {
     pub(crate) fn log_synced(&self, from: u64, to: u64) {
         if let Some(hook) = &self.0 {
             hook.log_synced(from, to);
+        }
+    }
+
+    /// Tells the hook.
+    pub(crate) fn all_synced(&self) {
+        if let Some(hook) = &self.0 {
+            hook.all_synced();
         }
     }
 }

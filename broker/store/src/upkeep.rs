@@ -41,11 +41,28 @@ const PREPARE_STEP: u64 = 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     pub(crate) checkpoint: Checkpoint,
+    unsynced: Unsynced,
+}
+
+/// Entries that earlier rounds wrote and did not bring to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unsynced {
+    /// None.
+    #[default]
+    Nothing,
+    /// A round ended between its writes and its sync: the next sync must cover all files.
+    Written,
+    /// A sync failed: the kernel may have dropped the pages, so no later sync proves anything, and the
+    /// checkpoint stays where it is until the next start walks the log from there.
+    Lost,
 }
 
 impl Rounds {
     pub(crate) fn new(checkpoint: Checkpoint) -> Self {
-        Self { checkpoint }
+        Self {
+            checkpoint,
+            unsynced: Unsynced::Nothing,
+        }
     }
 }
 
@@ -296,7 +313,7 @@ fn write_paced(core: &Core, always: bool, pace: &Stop) -> io::Result<()> {
     }
     let written = core
         .flush_log()
-        .and_then(|()| write_dirty(core, &dirty, end, pace));
+        .and_then(|()| write_dirty(core, &mut rounds.unsynced, &dirty, end, pace));
     if let Err(error) = written {
         let mut appender = lock(&core.appender);
         for queue in dirty {
@@ -319,10 +336,12 @@ fn write_paced(core: &Core, always: bool, pace: &Stop) -> io::Result<()> {
 /// they took is left to others, unless `pace` is stopped.
 fn write_dirty(
     core: &Core,
+    unsynced: &mut Unsynced,
     dirty: &[Arc<crate::queue::Queue>],
     end: u64,
     pace: &Stop,
 ) -> io::Result<()> {
+    let owed = *unsynced;
     let mut files = Vec::new();
     let mut count = 0usize;
     let mut started = Instant::now();
@@ -333,23 +352,39 @@ fn write_dirty(
         }
         core.disk.before(DiskAction::WriteQueue)?;
         let written = core.table.with_io(|| queue.flush(&core.table.files, end))?;
+        if *unsynced == Unsynced::Nothing && !written.is_empty() {
+            *unsynced = Unsynced::Written;
+        }
         count += written.len();
         if files.len() < SYNC_FILES_MAX {
             files.extend(written);
         }
     }
-    if count == 0 {
+    if *unsynced == Unsynced::Nothing {
         return Ok(());
     }
-    core.disk.before(DiskAction::SyncQueue)?;
-    if count <= SYNC_FILES_MAX {
-        for file in &files {
-            file.sync_data()?;
-        }
-    } else {
-        rustix::fs::syncfs(std::fs::File::open(core.table.files.dir())?)?;
+    let all = owed != Unsynced::Nothing || count > SYNC_FILES_MAX;
+    if let Err(error) = sync_queues(core, &files, all) {
+        *unsynced = Unsynced::Lost;
+        return Err(error);
     }
+    if *unsynced == Unsynced::Lost {
+        return Err(io::Error::other(
+            "a sync of queue files failed earlier: the checkpoint stays until the next start",
+        ));
+    }
+    *unsynced = Unsynced::Nothing;
     Ok(())
+}
+
+fn sync_queues(core: &Core, files: &[std::fs::File], all: bool) -> io::Result<()> {
+    core.disk.before(DiskAction::SyncQueue)?;
+    if all {
+        rustix::fs::syncfs(std::fs::File::open(core.table.files.dir())?)?;
+        core.disk.all_synced();
+        return Ok(());
+    }
+    files.iter().try_for_each(std::fs::File::sync_data)
 }
 
 /// Which log was taken out of the page tables.

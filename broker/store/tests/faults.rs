@@ -159,6 +159,83 @@ fn queue_writes_that_fail_are_made_later_and_the_checkpoint_waits_for_them() {
     assert_eq!(bodies(&store, "T", 0).len(), 11);
 }
 
+/// Lets the first write of queues pass and no other, while it is switched on.
+struct OneWrite {
+    on: AtomicBool,
+    written: AtomicBool,
+    all_synced: AtomicBool,
+}
+
+impl FaultHook for OneWrite {
+    fn before(&self, action: DiskAction) -> io::Result<()> {
+        if action == DiskAction::WriteQueue
+            && self.on.load(Ordering::SeqCst)
+            && self.written.swap(true, Ordering::SeqCst)
+        {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        Ok(())
+    }
+
+    fn all_synced(&self) {
+        self.all_synced.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn queues_written_in_a_round_that_failed_are_synced_before_the_checkpoint_moves() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Arc::new(OneWrite {
+        on: AtomicBool::new(true),
+        written: AtomicBool::new(false),
+        all_synced: AtomicBool::new(false),
+    });
+    let options = StoreOptions {
+        faults: Some(hook.clone()),
+        ..options(dir.path())
+    };
+    let (store, _) = open_with(options);
+    put(&store, "T", 0, b"x");
+    put(&store, "T", 1, b"x");
+    assert!(store.checkpoint().is_err());
+    assert!(hook.written.load(Ordering::SeqCst));
+    assert!(!hook.all_synced.load(Ordering::SeqCst));
+    hook.on.store(false, Ordering::SeqCst);
+    store.checkpoint().unwrap();
+    assert!(hook.all_synced.load(Ordering::SeqCst));
+    assert_eq!(store.state().queues_durable, store.max_offset().get());
+}
+
+#[test]
+fn after_a_failed_sync_of_queues_the_checkpoint_stays_until_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = Fault::new(DiskAction::SyncQueue, EIO);
+    let options = StoreOptions {
+        faults: Some(fault.clone()),
+        ..options(dir.path())
+    };
+    let (store, _) = open_with(options.clone());
+    put(&store, "T", 0, b"x");
+    fault.set(true);
+    assert!(store.checkpoint().is_err());
+    fault.set(false);
+    assert!(store.checkpoint().is_err(), "no later sync proves anything");
+    put(&store, "T", 0, b"y");
+    assert!(store.checkpoint().is_err());
+    assert_eq!(store.state().queues_durable, 0);
+    assert_eq!(bodies(&store, "T", 0).len(), 2);
+    drop(store);
+    let (store, report) = open_with(options);
+    assert_eq!(
+        report.records, 2,
+        "the walk begins where the checkpoint stayed"
+    );
+    assert_eq!(bodies(&store, "T", 0).len(), 2);
+    put(&store, "T", 0, b"z");
+    store.checkpoint().unwrap();
+    assert_eq!(store.state().queues_durable, store.max_offset().get());
+}
+
 /// Fills four log files with messages of two topics, one of which stops early.
 fn fill(store: &MessageStore) {
     for index in 0..500u32 {

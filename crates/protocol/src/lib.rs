@@ -12,3 +12,4 @@ pub mod java_properties;
 pub mod json;
 pub mod message;
 pub mod remoting;
+mod scan;

@@ -5,7 +5,7 @@
 //! an empty value; of equal names the last one holds. Reading allocates nothing. Values are bytes:
 //! whether they are UTF-8 is the reader's question.
 
-use memchr::memchr;
+use crate::scan::find;
 
 /// Between a name and its value.
 pub const NAME_VALUE_SEPARATOR: u8 = 1;
@@ -166,10 +166,10 @@ impl<'a> Iterator for Entries<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.rest.is_empty() {
-            let end = memchr(ENTRY_SEPARATOR, self.rest).unwrap_or(self.rest.len());
+            let end = find(self.rest, ENTRY_SEPARATOR).unwrap_or(self.rest.len());
             let (entry, rest) = self.rest.split_at(end);
             self.rest = rest.get(1..).unwrap_or(&[]);
-            if let Some(at) = memchr(NAME_VALUE_SEPARATOR, entry) {
+            if let Some(at) = find(entry, NAME_VALUE_SEPARATOR) {
                 let (name, value) = (&entry[..at], &entry[at + 1..]);
                 if !name.is_empty() && !value.is_empty() {
                     return Some((name, value));

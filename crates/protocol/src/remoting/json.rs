@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
-use memchr::memchr2;
 use rmq_types::limits::JSON_DEPTH_MAX;
+
+use crate::scan::find_either;
 
 use super::{
     ExtFields, Header, HeaderError, Language, Serializer,
@@ -206,7 +207,7 @@ impl<'a> Scanner<'a> {
     /// Runs to the next quote or backslash, steps behind it and says which it was.
     fn run(&mut self) -> Result<u8, HeaderError> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        match memchr2(b'"', b'\\', rest) {
+        match find_either(rest, b'"', b'\\') {
             Some(length) => {
                 self.at += length + 1;
                 Ok(rest[length])

@@ -186,7 +186,13 @@ impl Run {
         let reached = async {
             timeout(LOAD, acknowledged.wait_for(|all| *all >= target))
                 .await
-                .with_context(|| format!("no {target} acknowledged messages in time"))?
+                .with_context(|| {
+                    format!(
+                        "no {target} acknowledged messages in time; the log of `rocketmq up` ends \
+                         with: {}",
+                        self.cluster.log_tail()
+                    )
+                })?
                 .context("the load ended")
                 .map(|_| ())
         };

@@ -252,11 +252,9 @@ fn ready(core: &Core) -> Result<(), String> {
 }
 
 fn live(core: &Core) -> Result<(), String> {
-    match core.store.state().not_writable {
-        Some(rmq_store::NotWritable::Poisoned(reason)) => {
-            Err(format!("the store is broken: {reason}"))
-        }
-        _ => Ok(()),
+    match core.store.poison() {
+        Some(reason) => Err(format!("the store is broken: {reason}")),
+        None => Ok(()),
     }
 }
 

@@ -347,6 +347,7 @@ pub(crate) fn append(
             results.push(answer);
         }
         appender.last_stored_at = now.millis();
+        core.last_stored_at.store(now.millis(), Ordering::Relaxed);
         let end = appender.at();
         core.log_end.store(end, Ordering::Release);
         end

@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering, fence},
     },
     thread::Thread,
 };
@@ -51,6 +51,9 @@ pub(crate) struct Core {
     pub(crate) index: Index,
     /// Behind the last record.
     pub(crate) log_end: AtomicU64,
+    /// Store time of the last record, milliseconds; beside the appender, whose lock a stalled disk
+    /// holds.
+    pub(crate) last_stored_at: AtomicI64,
     /// Everything below is on the disk.
     pub(crate) durable: AtomicU64,
     /// Up to here queue entries are in their files and on the disk.
@@ -107,6 +110,7 @@ impl Core {
             clock,
             chain: parts.chain,
             table: parts.table,
+            last_stored_at: AtomicI64::new(parts.appender.last_stored_at),
             appender: Mutex::new(parts.appender),
             index: parts.index,
             log_end: AtomicU64::new(parts.log_end),

@@ -321,7 +321,15 @@ impl MessageStore {
         self.core().refusal().is_none()
     }
 
-    /// Numbers about the store.
+    /// Why the store is poisoned, if it is. Takes no lock: health checks ask this, and a disk that
+    /// stalls is no reason to end the process.
+    pub fn poison(&self) -> Option<String> {
+        let core = self.core();
+        let refusal = core.refuses(POISONED).then(|| core.refusal()).flatten();
+        refusal.map(|refusal| refusal.to_string())
+    }
+
+    /// Numbers about the store; waits for no disk.
     pub fn state(&self) -> StoreState {
         let core = self.core();
         let percent = core.disk_used.load(Ordering::Relaxed);
@@ -353,7 +361,7 @@ impl MessageStore {
             topics,
             queues,
             disk_used_percent: percent,
-            last_stored_at: Timestamp::from_millis(lock(&core.appender).last_stored_at),
+            last_stored_at: Timestamp::from_millis(core.last_stored_at.load(Ordering::Relaxed)),
             not_writable,
         }
     }

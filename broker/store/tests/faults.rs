@@ -380,3 +380,51 @@ fn files_have_javas_lengths_and_idle_queues_take_no_room() {
     let checkpoint = fs::metadata(dir.path().join("checkpoint")).unwrap();
     assert_eq!(checkpoint.len(), 4096);
 }
+
+/// Thread whose append stalls.
+const STALLED: &str = "stalled";
+
+/// A clock that stops the append which asks it, as a disk does that stalls under the append lock.
+struct Stall {
+    reached: std::sync::Barrier,
+    over: std::sync::Barrier,
+}
+
+impl rmq_types::Clock for Stall {
+    fn now(&self) -> rmq_types::Timestamp {
+        if std::thread::current().name() == Some(STALLED) {
+            self.reached.wait();
+            self.over.wait();
+        }
+        rmq_types::SystemClock.now()
+    }
+}
+
+#[test]
+fn an_append_that_stalls_holds_up_no_question_about_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Stall {
+        reached: std::sync::Barrier::new(2),
+        over: std::sync::Barrier::new(2),
+    });
+    let listener = Arc::new(NoListener);
+    let (store, _) =
+        MessageStore::open(options(dir.path()), listener, Arc::clone(&clock) as _).unwrap();
+    store.append_one(&message("T", 0, b"first", b"")).unwrap();
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name(STALLED.to_owned())
+            .spawn_scoped(scope, || {
+                store.append_one(&message("T", 0, b"second", b"")).unwrap();
+            })
+            .unwrap();
+        clock.reached.wait();
+        assert_eq!(store.poison(), None);
+        assert!(store.is_writable());
+        let state = store.state();
+        assert_eq!((state.topics, state.queues), (1, 1));
+        assert_eq!(bodies(&store, "T", 0).len(), 1);
+        clock.over.wait();
+    });
+    assert_eq!(bodies(&store, "T", 0).len(), 2);
+}

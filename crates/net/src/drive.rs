@@ -2,9 +2,9 @@
 //!
 //! Invariant: while anything is unsent nothing is read and no request is served, so a peer that
 //! does not read costs at most one group of replies plus the bounded outgoing buffer. Buffers
-//! belong to the thread and are lent for one poll: a connection at rest holds none.
+//! belong to the thread and are lent until what they hold is sent: a connection at rest holds none.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,9 +32,13 @@ const GROUP_REPLY_BYTES: usize = 2 * 1024 * 1024;
 const FIRST_REPLY_BYTES: usize = 64 * 1024;
 /// Largest write buffer a thread keeps.
 const KEPT_WRITE_BYTES: usize = 1024 * 1024;
+/// Largest one of those it keeps beside the first.
+const KEPT_SMALL_BYTES: usize = 16 * 1024;
+/// Write buffers a thread keeps: as many connections as answer in one turn.
+const KEPT_WRITES: usize = 128;
 
 thread_local! {
-    static WRITE_BUFFER: Cell<BytesMut> = Cell::new(BytesMut::new());
+    static WRITE_BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
     static REQUESTS: Cell<Vec<Request<'static>>> = const { Cell::new(Vec::new()) };
 }
 
@@ -134,6 +138,12 @@ impl Driver {
                 continue;
             }
             ready!(self.receive(cx))?;
+            if !self.io.unsent.is_empty() {
+                // The replies leave on the next turn, after every other connection with requests
+                // has had its own: the peer is woken once for all of them, and the requests of
+                // many connections cost one sleep of this thread.
+                break;
+            }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -162,14 +172,11 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = self.as_mut().get_mut();
         if driver.io.unsent.is_empty() {
-            driver.io.unsent = WRITE_BUFFER.take();
+            driver.io.unsent = lend_buffer();
         }
         let outcome = driver.run(cx);
         if driver.io.unsent.is_empty() {
-            let buffer = std::mem::take(&mut driver.io.unsent);
-            if buffer.capacity() <= KEPT_WRITE_BYTES {
-                WRITE_BUFFER.set(buffer);
-            }
+            keep_buffer(std::mem::take(&mut driver.io.unsent));
         }
         match ready!(outcome) {
             Ok(()) => {}
@@ -223,15 +230,18 @@ impl Io {
             if !served {
                 return Err(End::Panic);
             }
-            let blocked = self.write(cx)?;
             match stop {
-                Stop::Broken(end) => return Err(end),
                 Stop::Incomplete => return Ok(at),
-                Stop::Full if blocked => {
-                    self.backlog = true;
-                    return Ok(at);
+                Stop::Broken(end) => {
+                    self.write(cx)?;
+                    return Err(end);
                 }
-                Stop::Full => {}
+                Stop::Full => {
+                    if self.write(cx)? {
+                        self.backlog = true;
+                        return Ok(at);
+                    }
+                }
             }
         }
     }
@@ -335,6 +345,23 @@ impl Drop for Io {
                 .guard(conn.peer_addr(), |service| service.closed(&conn));
         }
     }
+}
+
+fn lend_buffer() -> BytesMut {
+    WRITE_BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+fn keep_buffer(buffer: BytesMut) {
+    WRITE_BUFFERS.with_borrow_mut(|kept| {
+        let most = if kept.is_empty() {
+            KEPT_WRITE_BYTES
+        } else {
+            KEPT_SMALL_BYTES
+        };
+        if kept.len() < KEPT_WRITES && (1..=most).contains(&buffer.capacity()) {
+            kept.push(buffer);
+        }
+    });
 }
 
 /// Empties the list and gives its memory to a list of another lifetime: collecting a vector's own

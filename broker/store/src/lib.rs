@@ -16,6 +16,7 @@ mod lock;
 mod log;
 mod mmap;
 mod options;
+mod prepare;
 mod queue;
 mod read;
 mod recover;

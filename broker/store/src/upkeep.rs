@@ -1,4 +1,4 @@
-//! The store's own threads: flush, page preparation, queue writes, disk watch, clean-up.
+//! The store's own threads: flush, queue writes, disk watch, clean-up (page preparation: `prepare`).
 //!
 //! **Invariant:** none of them holds a lock that appends need while it waits for the disk; a panic in
 //! one poisons the store. All end when the store is shut down.
@@ -13,11 +13,11 @@ use std::{
 
 use crate::{
     checkpoint::Checkpoint,
-    core::{Core, NO_SPACE, OVER_LIMIT},
+    core::{Core, OVER_LIMIT},
     lock::lock,
-    log::Segment,
     options::FlushMode,
-    storage::{self, DiskAction},
+    prepare,
+    storage::DiskAction,
 };
 
 /// Entries that may wait in memory before queues are written early.
@@ -30,12 +30,6 @@ const ROUND_PAUSE_MAX: Duration = Duration::from_mins(1);
 const SYNC_FILES_MAX: usize = 64;
 /// Queues written between two pauses.
 const PACE_QUEUES: usize = 128;
-/// Log behind the writer that stays in the page tables.
-const KEEP_MAPPED: u64 = 32 * 1024 * 1024;
-/// How often log that readers mapped again is taken out of the page tables.
-const RELEASE_ALL: Duration = Duration::from_secs(10);
-/// Log prepared in one step.
-const PREPARE_STEP: u64 = 1024 * 1024;
 
 /// State of the rounds that write queues and checkpoint.
 #[derive(Debug, Default)]
@@ -75,7 +69,7 @@ pub(crate) struct Stop {
 
 impl Stop {
     /// Waits; `true` once stopped.
-    fn wait(&self, time: Duration) -> bool {
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let stopped = lock(&self.stopped);
         let (stopped, _) = self
             .changed
@@ -91,7 +85,7 @@ impl Stop {
         stop
     }
 
-    fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         *lock(&self.stopped)
     }
 
@@ -118,7 +112,7 @@ impl Threads {
         };
         let flusher = threads.spawn("store-flush", core, flush_loop)?;
         let _ = core.flusher.set(flusher);
-        let preparer = threads.spawn("store-prepare", core, prepare_loop)?;
+        let preparer = threads.spawn("store-prepare", core, prepare::run)?;
         let _ = core.preparer.set(preparer);
         threads.spawn("store-upkeep", core, upkeep_loop)?;
         if core.options.index_enabled {
@@ -177,77 +171,6 @@ fn flush_loop(core: &Core, stop: &Stop) {
     }
     // Poisoned or not, the error was reported where it happened.
     let _ = core.flush_log();
-}
-
-fn prepare_loop(core: &Core, stop: &Stop) {
-    let mut released = Released {
-        below: 0,
-        all_at: Instant::now(),
-    };
-    let mut disk_seen = Instant::now();
-    while !stop.is_set() {
-        if disk_seen.elapsed() >= Duration::from_secs(1) {
-            check_disk(core);
-            disk_seen = Instant::now();
-        }
-        released.advance(core);
-        if let Err(error) = prepare(core) {
-            if storage::is_full(&error) {
-                core.note_full();
-            } else {
-                tracing::warn!(%error, "cannot prepare log space");
-            }
-            core.prepare_at.store(u64::MAX - 1, Ordering::Relaxed);
-            if stop.wait(Duration::from_secs(1)) {
-                break;
-            }
-            continue;
-        }
-        if core.set_refusal(NO_SPACE, false) {
-            tracing::info!("disk has room again: appends are taken");
-        }
-        thread::park_timeout(Duration::from_secs(1));
-    }
-}
-
-/// Makes pages ready ahead of the writer, in this file and the next.
-fn prepare(core: &Core) -> io::Result<()> {
-    let ahead = core.options.prepare_bytes;
-    let end = core.end();
-    let Some(segment) = core.chain.find(end) else {
-        return Ok(());
-    };
-    let from = end - segment.base;
-    let upto = (from + ahead).min(segment.len());
-    step(core, &segment, from, upto)?;
-    let beyond = (from + ahead).saturating_sub(segment.len());
-    if beyond > 0 {
-        let next = {
-            let mut next = lock(&core.next);
-            match next.as_ref().filter(|next| next.base == segment.end()) {
-                Some(next) => Arc::clone(next),
-                None if core.chain.find(segment.end()).is_some() => return Ok(()),
-                None => {
-                    let made = Segment::create(core.chain.dir(), segment.end(), segment.len())?;
-                    let made = Arc::new(made);
-                    *next = Some(Arc::clone(&made));
-                    made
-                }
-            }
-        };
-        step(core, &next, 0, beyond.min(next.len()))?;
-    }
-    core.prepare_at.store(end + ahead / 2, Ordering::Relaxed);
-    Ok(())
-}
-
-fn step(core: &Core, segment: &Segment, from: u64, upto: u64) -> io::Result<()> {
-    let mut at = segment.ready().max(from);
-    while at < upto {
-        at = (at + PREPARE_STEP).min(upto);
-        segment.prepare(from, at, &core.disk)?;
-    }
-    Ok(())
 }
 
 fn upkeep_loop(core: &Core, stop: &Stop) {
@@ -385,42 +308,6 @@ fn sync_queues(core: &Core, files: &[std::fs::File], all: bool) -> io::Result<()
         return Ok(());
     }
     files.iter().try_for_each(std::fs::File::sync_data)
-}
-
-/// Which log was taken out of the page tables.
-struct Released {
-    below: u64,
-    all_at: Instant,
-}
-
-impl Released {
-    /// Takes log that is behind the writer out of the page tables, so that this process's memory does
-    /// not grow with the log; readers map it again by looking at it.
-    fn advance(&mut self, core: &Core) {
-        let keep = core.end().saturating_sub(KEEP_MAPPED);
-        let all = self.all_at.elapsed() >= RELEASE_ALL;
-        if !all && keep < self.below + KEEP_MAPPED / 4 {
-            return;
-        }
-        // Not under the chain's lock, which a new log file needs.
-        let segments = core.chain.segments().clone();
-        for segment in segments {
-            let upto = keep.min(segment.end());
-            let from = if all {
-                segment.base
-            } else {
-                self.below.max(segment.base)
-            };
-            if upto > from {
-                let start = (from - segment.base) as usize;
-                segment.region.release(start, (upto - from) as usize);
-            }
-        }
-        self.below = self.below.max(keep);
-        if all {
-            self.all_at = Instant::now();
-        }
-    }
 }
 
 fn index_loop(core: &Core, stop: &Stop) {

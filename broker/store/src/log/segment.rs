@@ -28,6 +28,7 @@ pub(crate) struct Segment {
     /// Where it lies.
     pub(crate) path: PathBuf,
     ready: AtomicU64,
+    allocated: AtomicU64,
     preparing: Mutex<()>,
 }
 
@@ -46,6 +47,7 @@ impl Segment {
             region,
             path: path.to_path_buf(),
             ready: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
             preparing: Mutex::new(()),
         })
     }
@@ -68,6 +70,7 @@ impl Segment {
                 region,
                 path,
                 ready: AtomicU64::new(0),
+                allocated: AtomicU64::new(0),
                 preparing: Mutex::new(()),
             }),
             Err(error) => {
@@ -101,12 +104,30 @@ impl Segment {
         if upto <= start {
             return Ok(());
         }
-        disk.before(DiskAction::AllocateLog)?;
-        self.region
-            .allocate(start as usize, (upto - start) as usize)?;
+        self.take_space(start, upto, disk)?;
         self.region
             .populate(start as usize, (upto - start) as usize);
         self.ready.fetch_max(upto, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes disk space up to `upto` without touching the pages; `from` as in [`Self::prepare`].
+    pub(crate) fn allocate(&self, from: u64, upto: u64, disk: &Disk) -> io::Result<()> {
+        let upto = upto.next_multiple_of(PAGE as u64).min(self.len());
+        let _one_at_a_time = crate::lock::lock(&self.preparing);
+        let start = self.ready().max(from / PAGE as u64 * PAGE as u64);
+        self.take_space(start, upto, disk)
+    }
+
+    fn take_space(&self, start: u64, upto: u64, disk: &Disk) -> io::Result<()> {
+        let start = self.allocated.load(Ordering::Acquire).max(start);
+        if upto <= start {
+            return Ok(());
+        }
+        disk.before(DiskAction::AllocateLog)?;
+        self.region
+            .allocate(start as usize, (upto - start) as usize)?;
+        self.allocated.fetch_max(upto, Ordering::Release);
         Ok(())
     }
 }

@@ -23,8 +23,9 @@ use crate::{
 const KEEP_MAPPED: u64 = 32 * 1024 * 1024;
 /// How often log that readers mapped again is taken out of the page tables.
 const RELEASE_ALL: Duration = Duration::from_secs(10);
-/// Log prepared in one step.
-const PREPARE_STEP: u64 = 1024 * 1024;
+/// Log prepared in one step: some tenths of a millisecond, after which whoever waits for the
+/// processor gets it. A longer one holds a thread that serves clients up for its whole time slice.
+const PREPARE_STEP: u64 = 64 * 1024;
 /// Most that is made ahead.
 const AHEAD_MAX: u64 = 128 * 1024 * 1024;
 /// Appends of this many milliseconds are made ahead: longer than the file system's journal makes
@@ -103,6 +104,7 @@ fn step(core: &Core, segment: &Segment, from: u64, upto: u64) -> io::Result<()> 
     while at < upto {
         at = (at + PREPARE_STEP).min(upto);
         segment.prepare(from, at, &core.disk)?;
+        thread::yield_now();
     }
     Ok(())
 }

@@ -194,6 +194,8 @@ impl Index {
             }
             let next = self.index_batch(core, at, end, &mut key)?;
             self.seen.store(next, Ordering::Release);
+            // Whoever waits for the processor gets it: nobody waits for the index.
+            std::thread::yield_now();
         }
         Ok(())
     }

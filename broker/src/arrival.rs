@@ -21,6 +21,7 @@ use crate::{
     handler::{pull, send},
     parked::ParkedGroup,
     session::subscription::TagFilter,
+    starting::Starting,
 };
 
 /// A pull that waits for a message.
@@ -42,9 +43,18 @@ pub(crate) struct Arrivals {
     core: OnceLock<Weak<Core>>,
     waiting: AtomicUsize,
     poisoned: AtomicBool,
+    starting: Arc<Starting>,
 }
 
 impl Arrivals {
+    /// A listener that also tells `starting` how far recovery has come.
+    pub(crate) fn new(starting: Arc<Starting>) -> Self {
+        Self {
+            starting,
+            ..Self::default()
+        }
+    }
+
     /// Connects the listener to the broker.
     pub(crate) fn attach(&self, core: &Arc<Core>) {
         let _ = self.core.set(Arc::downgrade(core));
@@ -108,6 +118,7 @@ impl StoreListener for Arrivals {
     }
 
     fn progress(&self, progress: RecoveryProgress) {
+        self.starting.note(progress);
         tracing::info!(
             scanned_mib = progress.scanned_bytes >> 20,
             total_mib = progress.total_bytes >> 20,

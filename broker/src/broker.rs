@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use rmq_net::{BindError, Client, ClientOptions, IoThreads, ListenOptions, Listener};
+use rmq_net::{BindError, Client, ClientOptions, IoThreads, ListenOptions, Listener, ReservedPort};
 use rmq_protocol::message::UniqueIds;
 use rmq_store::{FlushMode, MessageStore, OpenError, StoreOptions};
 use rmq_types::{BrokerId, BrokerName, Clock, ClusterName, system};
@@ -27,6 +27,7 @@ use crate::{
     routes::Routes,
     schedule::{self, DelayTable},
     server::Server,
+    starting::Starting,
     stats::Stats,
     tuning, upkeep,
     work::Workers,
@@ -86,8 +87,12 @@ pub struct Broker {
 
 impl Broker {
     /// Opens the store, binds the ports, registers. Must be called inside a tokio runtime, whose
-    /// blocking threads serve slow requests.
-    pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+    /// blocking threads serve slow requests. `starting` is told how far recovery has come.
+    pub async fn start(
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        starting: Arc<Starting>,
+    ) -> Result<Self, StartError> {
         let mut settings = settings;
         apply_earlier_changes(&mut settings)?;
         check(&mut settings)?;
@@ -97,13 +102,16 @@ impl Broker {
                 source,
             }
         })?;
-        let reserved = reserve_port(&settings)?;
+        // Held until the listeners are bound: nobody takes the port while the log is read.
+        let reservation = reserve_port(&settings)?;
+        let reserved = reservation.addr();
         // Whoever asks for the settings wants the port that was found.
         settings.listen_port = reserved.port().into();
         let identity = identity(&settings, reserved)?;
-        let (core, asks) = build(settings, identity, clock).await?;
+        let (core, asks) = build(settings, identity, clock, starting).await?;
         let client = core.registrar.client();
         let mut listeners = vec![listen(&io, &core, reserved, false)?];
+        drop(reservation);
         // The fast channel is an extra: a taken port below is no reason not to start.
         match fast_port(reserved).map(|addr| listen(&io, &core, addr, true)) {
             Some(Ok(listener)) => listeners.push(listener),
@@ -319,7 +327,7 @@ fn io_threads(settings: &Settings) -> usize {
 }
 
 /// With port 0 a free one is chosen before anything else, because it stands in message ids.
-fn reserve_port(settings: &Settings) -> Result<SocketAddr, StartError> {
+fn reserve_port(settings: &Settings) -> Result<ReservedPort, StartError> {
     let ip: IpAddr = settings.bind_address.parse().map_err(|_| {
         StartError::Setting(format!(
             "bindAddress {:?} is no address",
@@ -327,15 +335,10 @@ fn reserve_port(settings: &Settings) -> Result<SocketAddr, StartError> {
         ))
     })?;
     let wanted = SocketAddr::new(ip, settings.listen_port.get() as u16);
-    if wanted.port() != 0 {
-        return Ok(wanted);
-    }
-    std::net::TcpListener::bind(wanted)
-        .and_then(|listener| listener.local_addr())
-        .map_err(|source| StartError::Io {
-            action: format!("find a free port on {ip}"),
-            source,
-        })
+    ReservedPort::take(wanted).map_err(|source| StartError::Io {
+        action: format!("take port {wanted}"),
+        source,
+    })
 }
 
 fn fast_port(main: SocketAddr) -> Option<SocketAddr> {
@@ -406,12 +409,19 @@ async fn build(
     settings: Settings,
     identity: Identity,
     clock: Arc<dyn Clock>,
+    starting: Arc<Starting>,
 ) -> Result<(Arc<Core>, mpsc::Receiver<register::Ask>), StartError> {
     let options = store_options(&settings, &identity)?;
     let workers = Workers::new(tokio::runtime::Handle::current());
     let routes = Routes::new(Client::new(ClientOptions::default()));
     let opened = tokio::task::spawn_blocking(move || {
-        open(settings, identity, clock, options, (workers, routes))
+        open(
+            settings,
+            identity,
+            clock,
+            options,
+            (workers, routes, starting),
+        )
     });
     match opened.await {
         Ok(outcome) => outcome,
@@ -426,9 +436,9 @@ fn open(
     identity: Identity,
     clock: Arc<dyn Clock>,
     options: StoreOptions,
-    (workers, routes): (Workers, Routes),
+    (workers, routes, starting): (Workers, Routes, Arc<Starting>),
 ) -> Result<(Arc<Core>, mpsc::Receiver<register::Ask>), StartError> {
-    let arrivals = Arc::new(Arrivals::default());
+    let arrivals = Arc::new(Arrivals::new(starting));
     let memory_window =
         options.memory_bytes / 100 * settings.access_message_in_memory_max_ratio.get() as u64;
     let (store, report) = MessageStore::open(

@@ -23,6 +23,7 @@ mod routes;
 mod schedule;
 mod server;
 mod session;
+mod starting;
 mod stats;
 mod tuning;
 mod upkeep;
@@ -32,3 +33,4 @@ mod work;
 mod tests;
 
 pub use broker::{Broker, Endpoints, Probe, StartError};
+pub use starting::Starting;

@@ -480,7 +480,7 @@ async fn run(settings: &str) -> Broker {
     loop {
         let mut loaded = Loaded::default();
         parse_properties(&mut loaded, settings).unwrap();
-        match Broker::start(loaded.settings, Arc::new(SystemClock)).await {
+        match Broker::start(loaded.settings, Arc::new(SystemClock), Arc::default()).await {
             // Another test took the free port before the broker did.
             Err(StartError::Bind(_)) => {}
             other => return other.unwrap(),

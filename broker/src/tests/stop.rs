@@ -79,7 +79,7 @@ async fn a_broker_whose_port_is_taken_does_not_start_and_says_which() {
         folder.path().display()
     );
     parse_properties(&mut loaded, &text).unwrap();
-    let refused = Broker::start(loaded.settings, Arc::new(SystemClock)).await;
+    let refused = Broker::start(loaded.settings, Arc::new(SystemClock), Arc::default()).await;
     let error = refused.expect_err("the port is taken");
     assert!(matches!(error, StartError::Bind(_)), "{error}");
     assert!(error.to_string().contains(&port.to_string()), "{error}");

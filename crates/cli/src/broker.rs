@@ -7,7 +7,7 @@ use crate::observe::HealthSource;
 use crate::role::{self, Place, RoleArgs, Running};
 use anyhow::Context as _;
 use rmq_broker::config::{Loaded, Settings, load, parse_properties};
-use rmq_broker::{Broker, Probe};
+use rmq_broker::{Broker, Probe, Starting};
 use rmq_types::SystemClock;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -44,16 +44,21 @@ pub(crate) fn run(args: &BrokerArgs) -> anyhow::Result<()> {
         ),
     };
     let data = PathBuf::from(&settings.store_path_root_dir);
+    let starting = Arc::new(Starting::default());
     let place = Place {
         role: "broker",
         http,
         data: &data,
+        starting: Arc::new({
+            let starting = Arc::clone(&starting);
+            move || starting.to_string()
+        }),
     };
     role::run(role, &place, async || {
         for key in without_effect {
             tracing::warn!(key, "the key has no effect here");
         }
-        let broker = Box::pin(Broker::start(settings, Arc::new(SystemClock))).await?;
+        let broker = Box::pin(Broker::start(settings, Arc::new(SystemClock), starting)).await?;
         Ok(Server(broker))
     })
 }

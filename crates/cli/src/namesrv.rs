@@ -53,6 +53,7 @@ pub(crate) fn run(args: &NamesrvArgs) -> anyhow::Result<()> {
         role: "namesrv",
         http: args.http.unwrap_or(HTTP),
         data: &data,
+        starting: Arc::new(|| "starting".to_owned()),
     };
     role::run(args, &place, async || {
         for note in notes {

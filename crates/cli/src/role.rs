@@ -4,7 +4,7 @@
 //! after it listens; a stop goes through the role's own shutdown, and a second signal ends the
 //! process at once.
 
-use crate::observe::{HealthSource, LogFormat, Observer, init_log};
+use crate::observe::{HealthSource, LogFormat, Observer, Starting, init_log};
 use anyhow::Context as _;
 use rmq_operator::local::{ProcessLock, ReadyLine};
 use std::io::{Read as _, Write as _};
@@ -75,6 +75,8 @@ pub(crate) struct Place<'a> {
     pub(crate) http: SocketAddr,
     /// Folder of its data.
     pub(crate) data: &'a Path,
+    /// How far its start has come.
+    pub(crate) starting: Starting,
 }
 
 /// Runs a role until it is asked to stop.
@@ -102,7 +104,7 @@ where
     S: AsyncFnOnce() -> anyhow::Result<R>,
 {
     let mut stop = StopSignal::listen(args.stop_with_stdin)?;
-    let observer = Observer::bind(place.http, place.role).await?;
+    let observer = Observer::bind(place.http, place.role, Arc::clone(&place.starting)).await?;
     let _lock = ProcessLock::take(place.data)?;
     let role = tokio::select! {
         biased;

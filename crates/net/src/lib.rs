@@ -28,5 +28,5 @@ pub use client::{Client, ClientOptions};
 pub use connection::{Connection, ConnectionId};
 pub use error::{BindError, CallError, SendError};
 pub use io::IoThreads;
-pub use listener::{ListenOptions, Listener, ListenerStats};
+pub use listener::{ListenOptions, Listener, ListenerStats, ReservedPort};
 pub use service::{Outbox, Request, Service};

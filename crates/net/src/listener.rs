@@ -185,6 +185,37 @@ fn listen(addr: SocketAddr) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
+/// An address that is this process's own before anybody listens on it.
+///
+/// The port is bound, without listening, until the value is dropped, so the kernel gives it to no
+/// other process; a [`Listener`] of this process binds it as well, since both ask for
+/// `SO_REUSEADDR`. Keep it until the listener is bound.
+#[derive(Debug)]
+pub struct ReservedPort {
+    addr: SocketAddr,
+    _held: Socket,
+}
+
+impl ReservedPort {
+    /// Takes `addr`; with port 0 a free port. Fails if another process listens there.
+    pub fn take(addr: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&addr.into())?;
+        let taken = socket.local_addr()?.as_socket();
+        Ok(Self {
+            addr: taken.ok_or(io::ErrorKind::Unsupported)?,
+            _held: socket,
+        })
+    }
+
+    /// The address taken.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
 struct Acceptor {
     endpoint: Arc<Endpoint>,
     options: ListenOptions,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{ECHO, IGNORE, KEEP, LARGE, PANIC, Peer, Server, block_on, frame, until};
 use proptest::prelude::*;
-use rmq_net::{BindError, IoThreads, ListenOptions, Listener, SendError};
+use rmq_net::{BindError, IoThreads, ListenOptions, Listener, ReservedPort, SendError};
 use rmq_protocol::remoting::{Command, Serializer};
 
 #[test]
@@ -432,4 +432,20 @@ proptest! {
         let _ = peer.stream.write_all(&noise);
         server.peer().assert_works();
     }
+}
+
+#[test]
+fn a_reserved_port_is_given_to_nobody_else_and_can_be_listened_on() {
+    let reserved = ReservedPort::take("127.0.0.1:0".parse().unwrap()).unwrap();
+    let addr = reserved.addr();
+    assert_ne!(addr.port(), 0);
+    // Whoever does not share gets it neither by number …
+    let plain = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    assert!(plain.bind(&addr.into()).is_err());
+    // … nor by asking for any free one.
+    let other = ReservedPort::take("127.0.0.1:0".parse().unwrap()).unwrap();
+    assert_ne!(other.addr(), addr);
+    let server = Server::with(|options| options.addr = addr);
+    drop(reserved);
+    server.peer().assert_works();
 }

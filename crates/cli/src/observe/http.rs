@@ -3,8 +3,8 @@
 //! **Invariant:** bounded whoever connects: at most 64 connections, 8 KiB of head, five seconds
 //! each. It runs beside the role, so that a start that takes long, or a hung role, can be seen.
 
-use super::HealthSource;
 use super::page::{self, HEAD_BYTES_MAX, Part};
+use super::{HealthSource, Starting};
 use anyhow::Context as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 struct Shared {
     role: &'static str,
+    starting: Starting,
     source: OnceLock<Arc<dyn HealthSource>>,
     stopping: AtomicBool,
 }
@@ -36,7 +37,11 @@ pub(crate) struct Observer {
 
 impl Observer {
     /// Opens the page; until [`Observer::attach`] it says that the role is starting.
-    pub(crate) async fn bind(addr: SocketAddr, role: &'static str) -> anyhow::Result<Self> {
+    pub(crate) async fn bind(
+        addr: SocketAddr,
+        role: &'static str,
+        starting: Starting,
+    ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(addr)
             .await
             .with_context(|| format!("cannot listen on {addr} for metrics and health"))?;
@@ -45,6 +50,7 @@ impl Observer {
             .context("the health page has no address")?;
         let shared = Arc::new(Shared {
             role,
+            starting,
             source: OnceLock::new(),
             stopping: AtomicBool::new(false),
         });
@@ -105,8 +111,9 @@ async fn exchange(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()>
     if head.is_empty() {
         return Ok(());
     }
+    let state = (shared.starting)();
     let part = match shared.source.get() {
-        None => Part::Starting,
+        None => Part::Starting(&state),
         Some(source) if shared.stopping.load(Ordering::Acquire) => Part::Stopping(&**source),
         Some(source) => Part::Running(&**source),
     };
@@ -121,6 +128,10 @@ mod tests {
 
     struct Sound;
 
+    async fn bind(addr: SocketAddr) -> anyhow::Result<Observer> {
+        Observer::bind(addr, "test", Arc::new(|| "reading".to_owned())).await
+    }
+
     impl HealthSource for Sound {
         fn live(&self) -> Result<(), String> {
             Ok(())
@@ -131,7 +142,7 @@ mod tests {
         fn metrics(&self, _: &mut String) {}
     }
 
-    async fn get(addr: SocketAddr, path: &str) -> String {
+    async fn get_text(addr: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(addr).await.unwrap();
         stream
             .write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())
@@ -139,16 +150,20 @@ mod tests {
             .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    async fn get(addr: SocketAddr, path: &str) -> String {
+        let text = get_text(addr, path).await;
         text.split(' ').nth(1).unwrap_or_default().to_owned()
     }
 
     #[tokio::test]
     async fn the_page_is_there_before_the_role_and_follows_it_to_its_stop() {
-        let observer = Observer::bind("127.0.0.1:0".parse().unwrap(), "test")
-            .await
-            .unwrap();
+        let observer = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let addr = observer.local_addr();
         assert_eq!(get(addr, "/readyz").await, "503");
+        assert!(get_text(addr, "/startupz").await.ends_with("reading\n"));
         observer.attach(Arc::new(Sound));
         assert_eq!(get(addr, "/readyz").await, "200");
         observer.stopping();
@@ -158,9 +173,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_silent_connections_do_not_take_the_page_away_for_good() {
-        let observer = Observer::bind("127.0.0.1:0".parse().unwrap(), "test")
-            .await
-            .unwrap();
+        let observer = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let mut silent = Vec::new();
         for _ in 0..CONNECTIONS_MAX {
             silent.push(TcpStream::connect(observer.local_addr()).await.unwrap());
@@ -171,9 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_endless_head_is_answered_and_closed() {
-        let observer = Observer::bind("127.0.0.1:0".parse().unwrap(), "test")
-            .await
-            .unwrap();
+        let observer = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let mut stream = TcpStream::connect(observer.local_addr()).await.unwrap();
         let _ = stream.write_all(&vec![b'a'; 4 * HEAD_BYTES_MAX]).await;
         let mut text = Vec::new();
@@ -183,13 +194,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_is_an_error_that_names_it() {
-        let first = Observer::bind("127.0.0.1:0".parse().unwrap(), "test")
-            .await
-            .unwrap();
-        let error = Observer::bind(first.local_addr(), "test")
-            .await
-            .err()
-            .unwrap();
+        let first = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let error = bind(first.local_addr()).await.err().unwrap();
         assert!(format!("{error:#}").contains(&first.local_addr().to_string()));
     }
 }

@@ -11,6 +11,9 @@ mod process;
 pub(crate) use http::Observer;
 pub(crate) use log::{LogFormat, init as init_log};
 
+/// Says in one line how far a role's start has come.
+pub(crate) type Starting = std::sync::Arc<dyn Fn() -> String + Send + Sync>;
+
 /// A part that can say how it is.
 pub(crate) trait HealthSource: Send + Sync + 'static {
     /// Whether the process does its work at all; if not, it should be started again. Never depends

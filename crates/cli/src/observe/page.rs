@@ -12,8 +12,8 @@ pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// What is running.
 #[derive(Clone, Copy)]
 pub(super) enum Part<'a> {
-    /// Not yet: it reads its data.
-    Starting,
+    /// Not yet: it reads its data, and this is how far it has come.
+    Starting(&'a str),
     /// This.
     Running(&'a dyn HealthSource),
     /// It was asked to stop.
@@ -67,14 +67,14 @@ pub(super) fn answer(head: &[u8], role: &str, part: Part<'_>) -> Vec<u8> {
 fn live(part: Part<'_>) -> Result<(), String> {
     match part {
         // Long recovery is no reason to start again.
-        Part::Starting => Ok(()),
+        Part::Starting(_) => Ok(()),
         Part::Running(source) | Part::Stopping(source) => source.live(),
     }
 }
 
 fn ready(part: Part<'_>) -> Result<(), String> {
     match part {
-        Part::Starting => Err("starting".to_owned()),
+        Part::Starting(state) => Err(state.to_owned()),
         Part::Running(source) => source.ready(),
         Part::Stopping(_) => Err("stopping".to_owned()),
     }
@@ -82,7 +82,7 @@ fn ready(part: Part<'_>) -> Result<(), String> {
 
 fn startup(part: Part<'_>) -> Result<(), String> {
     match part {
-        Part::Starting => Err("starting".to_owned()),
+        Part::Starting(state) => Err(state.to_owned()),
         Part::Running(source) | Part::Stopping(source) => source.startup(),
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     fn each_stage_of_a_life_has_its_answers() {
         let (sound, lame) = (Fake(Ok(())), Fake(Err("not registered".to_owned())));
         for (part, live, ready, startup) in [
-            (Part::Starting, "200", "503", "503"),
+            (Part::Starting("starting"), "200", "503", "503"),
             (Part::Running(&sound), "200", "200", "200"),
             (Part::Running(&lame), "200", "503", "200"),
             (Part::Stopping(&sound), "200", "503", "200"),
@@ -160,14 +160,14 @@ mod tests {
             Part::Running(&Fake(Ok(()))),
         );
         assert!(text.contains("\nfake 1\n") && text.contains("rocketmq_ready{role=\"test\"} 1\n"));
-        let text = ask("GET /metrics HTTP/1.1\r\n\r\n", Part::Starting);
+        let text = ask("GET /metrics HTTP/1.1\r\n\r\n", Part::Starting("starting"));
         assert!(text.contains("rocketmq_ready{role=\"test\"} 0\n"));
     }
 
     #[test]
     fn anything_else_is_refused() {
         let code = |request| {
-            ask(request, Part::Starting)
+            ask(request, Part::Starting("starting"))
                 .split(' ')
                 .nth(1)
                 .map(str::to_owned)
@@ -180,6 +180,8 @@ mod tests {
 
     #[test]
     fn head_gets_no_body() {
-        assert!(ask("HEAD /livez HTTP/1.1\r\n\r\n", Part::Starting).ends_with("\r\n\r\n"));
+        assert!(
+            ask("HEAD /livez HTTP/1.1\r\n\r\n", Part::Starting("starting")).ends_with("\r\n\r\n")
+        );
     }
 }

@@ -448,4 +448,5 @@ fn a_reserved_port_is_given_to_nobody_else_and_can_be_listened_on() {
     let server = Server::with(|options| options.addr = addr);
     drop(reserved);
     server.peer().assert_works();
+    assert!(ReservedPort::take(addr).is_err(), "somebody listens there");
 }

@@ -16,7 +16,7 @@ usage: cargo xtask tidy
        cargo xtask test [--only unit|kill|java|go|mqadmin|swap|clients|all]
 
 tidy   layers, sizes, headers, names, ignored tests, generated files, machine paths
-test   unit and property tests, a release build, then kills under load (10 times in each
+test   unit and property tests, a release build, then kills under load (25 times in each
        way to flush; E2E_KILL_ROUNDS=50 for more) and the official clients against it;
        installs a JDK, Maven and Go on Debian if it may, else says what is missing";
 

@@ -32,7 +32,7 @@ enum Command {
         /// Only these tests: Surefire's -Dtest, Go's -run, or a part of a scenario's name
         #[arg(long)]
         only: Option<String>,
-        /// How many kills the suite `kill` makes [default: 10, or E2E_KILL_ROUNDS]
+        /// How many kills the suite `kill` makes [default: 25, or E2E_KILL_ROUNDS]
         #[arg(long)]
         rounds: Option<u32>,
         /// Where the tools' own output goes [default: a file in the temporary folder]

@@ -20,7 +20,7 @@ use anyhow::Context as _;
 use rounds::{Flush, Run};
 use std::hash::{BuildHasher as _, RandomState};
 
-const ROUNDS: u32 = 10;
+const ROUNDS: u32 = 25;
 const ROUNDS_MAX: u32 = 500;
 const ORDERLY_ROUNDS: u32 = 3;
 

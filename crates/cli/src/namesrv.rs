@@ -1,4 +1,4 @@
-//! `rocketmq namesrv`: a NameServer from Java's `namesrv.conf`.
+//! `rocketmq namesrv`: a NameServer from Java's `namesrv.conf`, or our own YAML.
 //!
 //! **Invariant:** arguments win over the file; nothing else in the environment counts.
 
@@ -6,7 +6,7 @@ use crate::observe::HealthSource;
 use crate::role::{self, Place, RoleArgs, Running};
 use anyhow::Context as _;
 use rmq_namesrv::NameServer;
-use rmq_namesrv::config::NamesrvOptions;
+use rmq_namesrv::config::{Form, NamesrvOptions};
 use rmq_net::IoThreads;
 use rmq_types::SystemClock;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &NamesrvArgs) -> anyhow::Result<()> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read configuration {}", path.display()))?;
         let parsed = options
-            .parse(&text)
+            .parse_as(Form::of(path), &text)
             .with_context(|| path.display().to_string())?;
         (options, notes) = (parsed.options, parsed.notes);
     }

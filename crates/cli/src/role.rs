@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 /// What every role takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RoleArgs {
-    /// Configuration file: Java's properties form, or our own
+    /// Configuration file: Java's properties, or our own form if its name ends in .yaml
     #[arg(short = 'c', long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Folder of the data

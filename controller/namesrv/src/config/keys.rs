@@ -5,7 +5,7 @@
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use super::{NamesrvOptions, nearest::nearest_of};
+use super::{NamesrvOptions, nearest::nearest_of, yaml::Form, yaml::kebab_case};
 
 /// Who may change a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +268,22 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     nearest_of(name, all().map(|key| key.name))
+}
+
+/// The key with this name in a text of this form; YAML takes Java's spelling as well.
+pub(super) fn find_in(form: Form, name: &str) -> Option<&'static Key> {
+    match form {
+        Form::Properties => find(name),
+        Form::Yaml => all().find(|key| key.name == name || kebab_case(key.name) == name),
+    }
+}
+
+/// As [`nearest`], spelled as in the form.
+pub(super) fn nearest_in(form: Form, name: &str) -> Option<String> {
+    match form {
+        Form::Properties => nearest(name).map(str::to_owned),
+        Form::Yaml => nearest(&name.replace('-', "")).map(kebab_case),
+    }
 }
 
 fn switch(text: &str) -> Result<bool, String> {

@@ -7,6 +7,7 @@
 mod keys;
 mod live;
 mod nearest;
+mod yaml;
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,10 @@ use std::{
     time::Duration,
 };
 
-use rmq_protocol::java_properties::{self, PropertiesError};
+use rmq_protocol::java_properties::{self, PropertiesError, Property};
 
 pub use live::UpdateError;
+pub use yaml::Form;
 
 use crate::route::Policy;
 
@@ -29,6 +31,9 @@ pub enum ConfigError {
     /// The text is no properties text.
     #[error(transparent)]
     Syntax(#[from] PropertiesError),
+    /// The text is no YAML, or no map of keys and values.
+    #[error("not a YAML map of keys and values: {0}")]
+    Yaml(String),
     /// Nobody knows the key.
     #[error("line {line}: unknown key {key}{}", hint(nearest.as_deref()))]
     UnknownKey {
@@ -36,14 +41,14 @@ pub enum ConfigError {
         key: String,
         /// Its line, from 1.
         line: usize,
-        /// A known key that looks like it.
-        nearest: Option<&'static str>,
+        /// A known key that looks like it, spelled as in the text's form.
+        nearest: Option<String>,
     },
     /// The value is out of its range, or no value of the key's type.
     #[error("line {line}: {key} = {value:?} is refused: {problem}")]
     Value {
-        /// The key.
-        key: &'static str,
+        /// The key as it stands there.
+        key: String,
         /// The value as it stands there, cut to a readable length.
         value: String,
         /// Its line, from 1.
@@ -163,27 +168,34 @@ impl NamesrvOptions {
     }
 
     /// Reads a Java `namesrv.conf` on top of these options.
-    pub fn parse(mut self, text: &str) -> Result<Parsed, ConfigError> {
+    pub fn parse(self, text: &str) -> Result<Parsed, ConfigError> {
+        self.parse_as(Form::Properties, text)
+    }
+
+    /// Reads a configuration in either form on top of these options.
+    pub fn parse_as(mut self, form: Form, text: &str) -> Result<Parsed, ConfigError> {
         let mut notes = Vec::new();
-        for entry in java_properties::parse(text.as_bytes())? {
-            let Some(key) = keys::find(&entry.key) else {
-                let nearest = keys::nearest(&entry.key);
-                return Err(ConfigError::UnknownKey {
-                    key: entry.key,
-                    line: entry.line,
-                    nearest,
-                });
+        let entries = match form {
+            Form::Properties => java_properties::parse(text.as_bytes())?,
+            Form::Yaml => yaml::pairs(text)?,
+        };
+        for Property { line, key, value } in entries {
+            let Some(known) = keys::find_in(form, &key) else {
+                let nearest = keys::nearest_in(form, &key);
+                return Err(ConfigError::UnknownKey { key, line, nearest });
             };
-            if let Some(note) = key.note() {
-                notes.push(format!("line {}: {} {note}", entry.line, key.name));
+            if let Some(note) = known.note() {
+                notes.push(format!("line {line}: {key} {note}"));
             }
-            key.set(&mut self, entry.value.trim())
-                .map_err(|problem| ConfigError::Value {
-                    key: key.name,
-                    value: entry.value.chars().take(80).collect(),
-                    line: entry.line,
+            if let Err(problem) = known.set(&mut self, value.trim()) {
+                let value = value.chars().take(80).collect();
+                return Err(ConfigError::Value {
+                    key,
+                    value,
+                    line,
                     problem,
-                })?;
+                });
+            }
         }
         Ok(Parsed {
             options: self,

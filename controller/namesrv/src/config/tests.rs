@@ -66,6 +66,90 @@ fn impossible_values_are_refused_with_what_is_possible() {
 }
 
 #[test]
+fn our_own_form_says_the_same_in_kebab_case() {
+    let yaml = "# a comment\nlisten-port: 9999\nbind-address: 127.0.0.1\nuse-tls: false\n\
+                order-message-enable: true\nkv-config-path: \"/a/b.json\"\n\
+                server-worker-threads: 16\n";
+    let java = "listenPort=9999\nbindAddress=127.0.0.1\nuseTLS=false\n\
+                orderMessageEnable=true\nkvConfigPath=/a/b.json\n";
+    let parsed = options().parse_as(Form::Yaml, yaml).unwrap();
+    assert_eq!(parsed.options, options().parse(java).unwrap().options);
+    assert_eq!(
+        parsed.notes,
+        ["line 7: server-worker-threads tunes the Java server and has no effect here"]
+    );
+    for empty in ["", "# nothing\n"] {
+        let parsed = options().parse_as(Form::Yaml, empty).unwrap();
+        assert_eq!(parsed.options, options());
+    }
+}
+
+#[test]
+fn every_key_has_a_spelling_of_its_own_in_our_form() {
+    let mut spellings = std::collections::BTreeSet::new();
+    for key in keys::all() {
+        let spelling = yaml::kebab_case(key.name);
+        for name in [spelling.as_str(), key.name] {
+            let found = keys::find_in(Form::Yaml, name).unwrap();
+            assert_eq!(found.name, key.name);
+        }
+        assert!(spellings.insert(spelling), "{}", key.name);
+    }
+}
+
+#[test]
+fn our_own_form_refuses_what_javas_refuses_in_its_own_spelling() {
+    let cases = [
+        (
+            "bind-address: 127.0.0.1\nlistn-port: 1\n",
+            "line 2: unknown key listn-port, did you mean listen-port?",
+        ),
+        (
+            "listen-port-max: 1\nlisten-port: 70000\n",
+            "line 1: unknown key listen-port-max, did you mean listen-port?",
+        ),
+        (
+            "\"listen-port\": 70000\n",
+            "line 1: listen-port = \"70000\" is refused: it must be a number from 0 to 65535",
+        ),
+        (
+            "\nlisten-port: [1, 2]\n",
+            "line 2: listen-port = \"[1,2]\" is refused: it must be a text, a number, true or false",
+        ),
+        (
+            "listen-port:\n",
+            "line 1: listen-port = \"null\" is refused: it must be a text, a number, true or false",
+        ),
+    ];
+    for (text, wanted) in cases {
+        let error = options().parse_as(Form::Yaml, text).unwrap_err();
+        assert_eq!(error.to_string(), wanted);
+    }
+    for text in [
+        "listenPort=1",
+        "- a",
+        "listen-port: 1\nlisten-port: 2",
+        "a: [",
+    ] {
+        let error = options().parse_as(Form::Yaml, text).unwrap_err();
+        assert!(matches!(error, ConfigError::Yaml(_)), "{text}: {error}");
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn the_form_follows_the_files_ending() {
+    for (name, form) in [
+        ("a/namesrv.yaml", Form::Yaml),
+        ("namesrv.yml", Form::Yaml),
+        ("namesrv.conf", Form::Properties),
+        ("yaml", Form::Properties),
+    ] {
+        assert_eq!(Form::of(Path::new(name)), form, "{name}");
+    }
+}
+
+#[test]
 fn broken_escapes_and_missing_keys_are_syntax_errors_with_a_line() {
     for text in ["=2", "kvConfigPath=\\u12", "\nkvConfigPath=\\ud800"] {
         let error = options().parse(text).unwrap_err();
@@ -164,6 +248,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused_without_a_panic(text in ".{0,200}") {
         let _ = options().parse(&text);
+        let _ = options().parse_as(Form::Yaml, &text);
         let _ = options().updated(text.as_bytes());
     }
 }

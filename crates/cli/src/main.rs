@@ -56,9 +56,70 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The chain in one line, causes after their effects.
-            eprintln!("error: {}", format!("{error:#}").replace('\n', " "));
+            eprintln!("error: {}", one_line(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The chain in one line, causes after their effects. A cause whose text stands there already is
+/// left out: the texts of many errors end with their cause's.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().replace('\n', " ");
+        if line.contains(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[derive(Debug)]
+    struct Telling(std::io::Error);
+
+    impl std::fmt::Display for Telling {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "cannot read a.conf: {}", self.0)
+        }
+    }
+
+    impl std::error::Error for Telling {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn every_cause_is_told_once_and_after_its_effect() {
+        let error = anyhow!("no such file").context("a.conf").context("broker");
+        assert_eq!(one_line(&error), "broker: a.conf: no such file");
+    }
+
+    #[test]
+    fn a_cause_that_an_effect_tells_itself_is_not_repeated() {
+        let telling = Telling(std::io::Error::other("no such file"));
+        assert_eq!(
+            one_line(&anyhow!(telling).context("broker")),
+            "broker: cannot read a.conf: no such file"
+        );
+        let taken = std::io::Error::other(std::io::Error::other("Address already in use"));
+        assert_eq!(one_line(&anyhow!(taken)), "Address already in use");
+    }
+
+    #[test]
+    fn texts_of_several_lines_become_one_line_before_they_are_compared() {
+        let error = anyhow!("line 1\nline 2").context("it said line 1 line 2");
+        assert_eq!(one_line(&error), "it said line 1 line 2");
+        assert_eq!(one_line(&anyhow!("a\nb")), "a b");
     }
 }

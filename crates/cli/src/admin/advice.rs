@@ -42,6 +42,16 @@ impl Advice for NameServerError {
                     causes.join("; ")
                 )
             }
+            // Whatever is asked of NameServers here, all of them know.
+            Self::Refused(AskError::Refused {
+                addr,
+                request,
+                code: response_code::REQUEST_CODE_NOT_SUPPORTED,
+                ..
+            }) => format!(
+                "{addr} is no NameServer, perhaps a broker: it does not know request {request}; \
+                 give a NameServer's address with --namesrv"
+            ),
             Self::Refused(error) => with(self, advice_for(error)),
             Self::NoSuchTopic { topic, .. } => with(
                 self,
@@ -148,5 +158,40 @@ fn advice_for(error: &AskError) -> &'static str {
         }
         response_code::REQUEST_CODE_NOT_SUPPORTED => "the server is of a version without it",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: i32) -> AskError {
+        AskError::Refused {
+            addr: "127.0.0.1:10911".to_owned(),
+            request: request_code::GET_ROUTEINFO_BY_TOPIC,
+            code,
+            remark: "why".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_address_that_does_not_know_a_name_servers_requests_is_said_to_be_none() {
+        let code = response_code::REQUEST_CODE_NOT_SUPPORTED;
+        let said = NameServerError::Refused(refused(code)).advised();
+        assert!(
+            said.starts_with("127.0.0.1:10911 is no NameServer"),
+            "{said}"
+        );
+        assert!(said.contains("--namesrv"), "{said}");
+        let said = refused(code).advised();
+        assert!(
+            said.ends_with("the server is of a version without it"),
+            "{said}"
+        );
+        let said = NameServerError::Refused(refused(response_code::SYSTEM_ERROR)).advised();
+        assert!(
+            said.starts_with("NameServer 127.0.0.1:10911 answered"),
+            "{said}"
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! `admin message`: one message by its place, its id or its key.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail, ensure};
-use rmq_admin::{AdminClient, KeyKind, Message, MessagePlace, Queue};
+use clap::ArgGroup;
+use rmq_admin::{AdminClient, Answers, KeyKind, Message, MessagePlace, Queue};
 use rmq_types::{QueueOffset, TopicName};
 use serde::Serialize;
 
@@ -12,8 +15,14 @@ use super::{
     view::{self, MessageView},
 };
 
+/// A message just sent is found by its key only after the broker's index has followed: so often
+/// and with this pause a key that nobody has yet is looked for.
+const LOOKS: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(200);
+
 #[derive(Debug, clap::Args)]
 #[group(skip)]
+#[command(group(ArgGroup::new("which").required(true).args(["offset", "id", "key", "unique_id"])))]
 pub(super) struct MessageArgs {
     /// The topic
     #[arg(
@@ -27,24 +36,19 @@ pub(super) struct MessageArgs {
     #[arg(short = 'q', long, value_name = "N", requires = "offset")]
     queue: Option<u32>,
     /// The offset in the queue
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "queue",
-        required_unless_present_any = ["id", "key", "unique_id"]
-    )]
+    #[arg(long, value_name = "N", requires = "queue")]
     offset: Option<u64>,
     /// The broker, by name, if several have the queue
     #[arg(short = 'b', long, value_name = "NAME", requires = "offset")]
     broker: Option<String>,
     /// The id the broker made (offset message id)
-    #[arg(long, value_name = "OFFSET_ID", conflicts_with_all = ["offset", "key", "unique_id"])]
+    #[arg(long, value_name = "OFFSET_ID")]
     id: Option<String>,
     /// A key of the message; the newest 64 of each broker are shown
-    #[arg(short = 'k', long, value_name = "KEY", conflicts_with_all = ["offset", "unique_id"])]
+    #[arg(short = 'k', long, value_name = "KEY")]
     key: Option<String>,
     /// The id the producer made (UNIQ_KEY)
-    #[arg(long, value_name = "ID", conflicts_with = "offset")]
+    #[arg(long, value_name = "ID")]
     unique_id: Option<String>,
 }
 
@@ -103,10 +107,8 @@ async fn by_key(
         (None, Some(id)) => (id, KeyKind::UniqueId),
         (None, None) => bail!("give --queue and --offset, --id, --key or --unique-id"),
     };
-    let answers = admin
-        .messages_by_key(topic, key, kind)
-        .await
-        .map_err(advise)?;
+    let ask = async || admin.messages_by_key(topic, key, kind).await;
+    let answers = until_found(ask, is_settled).await.map_err(advise)?;
     let mut count = 0;
     for (target, messages) in answers.successes() {
         for message in messages {
@@ -124,7 +126,92 @@ async fn by_key(
     require_all(&answers)?;
     ensure!(
         count > 0,
-        "topic {topic} has no message with the key {key:?}"
+        "topic {topic} has no message with the key {key:?}; one sent a moment ago is found only \
+         after the broker's index has followed: try again in a second"
     );
     Ok(())
+}
+
+/// True if looking again would not help.
+fn is_settled(answers: &Answers<Vec<Message>>) -> bool {
+    !answers.is_complete() || answers.successes().any(|(_, found)| !found.is_empty())
+}
+
+/// Asks until the answer is settled, but not for ever; gives the last answer.
+async fn until_found<T, E>(
+    mut ask: impl AsyncFnMut() -> Result<T, E>,
+    is_settled: impl Fn(&T) -> bool,
+) -> Result<T, E> {
+    let mut answer = ask().await?;
+    for _ in 1..LOOKS {
+        if is_settled(&answer) {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+        answer = ask().await?;
+    }
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        _message: MessageArgs,
+    }
+
+    fn refusal(args: &[&str]) -> Option<String> {
+        let words = ["message"].iter().chain(args);
+        Line::try_parse_from(words).err().map(|e| e.to_string())
+    }
+
+    #[test]
+    fn without_arguments_every_way_to_name_a_message_is_told() {
+        for args in [&[][..], &["-t", "T"]] {
+            let text = refusal(args).unwrap();
+            for way in ["--offset", "--id", "--key", "--unique-id"] {
+                assert!(text.contains(way), "{args:?}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_way_is_enough_and_two_are_refused() {
+        for args in [
+            &["--id", "X"][..],
+            &["-t", "T", "--id", "X"],
+            &["-t", "T", "-k", "K"],
+            &["-t", "T", "--unique-id", "U"],
+            &["-t", "T", "-q", "0", "--offset", "5", "-b", "a"],
+        ] {
+            assert_eq!(refusal(args), None, "{args:?}");
+        }
+        for args in [
+            &["-k", "K"][..],
+            &["-t", "T", "-q", "0"],
+            &["-t", "T", "--offset", "0"],
+            &["-t", "T", "-k", "K", "--unique-id", "U"],
+            &["-t", "T", "-k", "K", "-q", "0", "--offset", "5"],
+        ] {
+            assert!(refusal(args).is_some(), "{args:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_yet_is_looked_for_again_but_not_for_ever() {
+        tokio::time::pause();
+        let mut asked = 0;
+        let mut ask = async || {
+            asked += 1;
+            Ok::<u32, ()>(asked)
+        };
+        assert_eq!(until_found(&mut ask, |found| *found == 3).await, Ok(3));
+        assert_eq!(until_found(ask, |_| false).await, Ok(3 + LOOKS));
+        let broken = async || Err::<(), _>("no answer");
+        assert_eq!(until_found(broken, |()| false).await, Err("no answer"));
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::{Subcommand, builder::RangedU64ValueParser};
 use rmq_admin::{
-    AdminClient, Answer, Answers, Scope, TopicChange, TopicDeletion, TopicOutcome, TopicSettings,
+    AdminClient, Answer, Answers, NameServerError, Scope, TargetError, TopicChange, TopicDeletion,
+    TopicOutcome, TopicSettings,
 };
 use rmq_protocol::body::TopicConfig;
 use rmq_types::{ClusterName, NameError, TopicName, limits, system};
@@ -262,7 +263,7 @@ async fn alter(admin: &AdminClient, args: &AlterArgs, out: Output) -> anyhow::Re
     let answers = admin
         .alter_topic(topic, &change_of, &scope)
         .await
-        .map_err(advise)?;
+        .map_err(|error| nothing_to("alter", error))?;
     change(topic, &answers).print(out)?;
     require_all(&answers)?;
     if answers
@@ -270,11 +271,21 @@ async fn alter(admin: &AdminClient, args: &AlterArgs, out: Output) -> anyhow::Re
         .all(|(_, outcome)| *outcome == TopicOutcome::Absent)
     {
         bail!(
-            "topic {topic} is on none of these brokers: create it with `rocketmq admin topic \
-             create {topic}`"
+            "topic {topic} is on none of these brokers: there is nothing to alter; see \
+             `rocketmq admin topic route {topic}`"
         );
     }
     Ok(())
+}
+
+/// As [`advise`], for verbs that a topic must be there for: nobody wants to create it first.
+fn nothing_to(verb: &str, error: TargetError) -> anyhow::Error {
+    match error {
+        TargetError::NameServer(absent @ NameServerError::NoSuchTopic { .. }) => anyhow!(
+            "{absent}: there is nothing to {verb}; see `rocketmq admin topic list` for what there is"
+        ),
+        other => advise(other),
+    }
 }
 
 fn change(topic: &TopicName, answers: &Answers<TopicOutcome>) -> ChangeView {
@@ -315,7 +326,7 @@ async fn delete(admin: &AdminClient, args: &DeleteArgs, out: Output) -> anyhow::
     let deletion = admin
         .delete_topic(topic, args.cluster.as_ref())
         .await
-        .map_err(advise)?;
+        .map_err(|error| nothing_to("delete", error))?;
     let servers = deletion_rows(&deletion);
     ChangeView {
         subject: format!("topic {topic}"),
@@ -381,6 +392,25 @@ mod tests {
             assert!(is_of_system(topic), "{topic}");
         }
         assert!(!is_of_system("orders"));
+    }
+
+    #[test]
+    fn nobody_is_told_to_create_a_topic_that_is_to_be_deleted() {
+        let absent = TargetError::NameServer(NameServerError::NoSuchTopic {
+            topic: "nosuch".parse().unwrap(),
+            addr: "ns:9876".to_owned(),
+        });
+        let said = nothing_to("delete", absent).to_string();
+        assert!(
+            said.contains("nothing to delete") && said.contains("topic list"),
+            "{said}"
+        );
+        assert!(!said.contains("topic create"), "{said}");
+        let other = TargetError::NoBroker {
+            addr: "ns:9876".to_owned(),
+        };
+        let wanted = "no broker is registered at NameServer ns:9876";
+        assert!(nothing_to("alter", other).to_string().starts_with(wanted));
     }
 
     #[test]

@@ -217,6 +217,8 @@ fn find(cluster: &Cluster, sent: &Value) {
     eventually("the key is indexed", || {
         run(&cluster.args(&key)).status.success()
     });
+    let said = cluster.refusal(&["message", "-t", "orders", "-k", "nokey"]);
+    assert!(said.contains("no message with the key \"nokey\""), "{said}");
     assert_eq!(cluster.json(&key[..5]).len(), 1);
     assert!(
         cluster
@@ -245,6 +247,13 @@ fn delete(cluster: &Cluster) {
         said.contains("rocketmq admin topic create orders"),
         "{said}"
     );
+    for verb in [
+        &["topic", "delete", "orders"][..],
+        &["topic", "alter", "orders", "-q", "2"],
+    ] {
+        let said = cluster.refusal(verb);
+        assert!(said.contains("there is nothing to"), "{said}");
+    }
 }
 
 #[test]
@@ -260,6 +269,12 @@ fn the_cluster_is_shown_with_what_its_brokers_say() {
     );
     let ratio = broker["diskRatio"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&ratio), "{broker}");
+    let addr = broker["address"].as_str().unwrap();
+    let said = refusal(&["admin", "-n", addr, "topic", "list"]);
+    assert!(
+        said.starts_with(&format!("{addr} is no NameServer")),
+        "{said}"
+    );
     let text = cluster.text(&["cluster"]);
     let mut lines = text.lines();
     assert!(lines.next().unwrap().starts_with("CLUSTER"));

@@ -40,6 +40,7 @@ fn a_taken_port_is_named() {
             FREE,
         ]);
         assert!(text.contains(&addr), "{role}: {text}");
+        assert_eq!(text.matches("in use").count(), 1, "{role}: {text}");
         let dir = self::dir();
         let text = refusal(&[
             role,
@@ -54,6 +55,7 @@ fn a_taken_port_is_named() {
             text.contains(&addr) && text.contains("health"),
             "{role}: {text}"
         );
+        assert_eq!(text.matches("in use").count(), 1, "{role}: {text}");
     }
 }
 
@@ -103,6 +105,24 @@ fn a_misspelt_key_is_refused_with_its_line_and_the_right_spelling() {
         text.contains("line 2") && text.contains("listenPort"),
         "{text}"
     );
+    for role in ["namesrv", "broker"] {
+        let text = configured(role, "listnPort=9876\n");
+        assert_eq!(text.matches("unknown key").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn both_roles_read_our_own_form() {
+    let dir = dir();
+    for role in ["namesrv", "broker"] {
+        let config = write(dir.path(), "role.yaml", "listen-port: 1234\n");
+        let output = run(&[role, "-c", &config, "--print-config"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().any(|line| line == "listenPort=1234"), "{text}");
+        let config = write(dir.path(), "role.yaml", "listn-port: 1234\n");
+        let text = refusal(&[role, "-c", &config, "--data", path(&dir), "--http", FREE]);
+        assert!(text.contains("unknown key"), "{text}");
+    }
 }
 
 #[test]

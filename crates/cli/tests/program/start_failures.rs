@@ -245,6 +245,33 @@ fn the_configuration_in_force_is_printed_with_arguments_over_the_file() {
     }
 }
 
+/// What `--print-config` says about the nth example in our documentation.
+fn printed_example(role: &str, form: &str, nth: usize) -> String {
+    let text = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/configuration.md"
+    ));
+    let fence = format!("```{form}\n");
+    let block = text.split(&fence).nth(nth).unwrap();
+    let block = block.split("```").next().unwrap();
+    assert_eq!(block.lines().count(), 10);
+    let dir = dir();
+    let config = write(dir.path(), &format!("role.{form}"), block);
+    let output = run(&[role, "-c", &config, "--print-config"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_documented_examples_are_taken_and_both_forms_say_the_same() {
+    for (nth, role) in [(1, "broker"), (2, "namesrv")] {
+        let java = printed_example(role, "properties", nth);
+        assert_eq!(java, printed_example(role, "yaml", nth), "{role}");
+        assert!(java.contains("/var/lib/rocketmq"), "{java}");
+    }
+}
+
 #[test]
 fn a_wrong_manifest_is_refused_before_anything_runs() {
     let dir = dir();

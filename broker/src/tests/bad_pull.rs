@@ -1,4 +1,5 @@
-//! Pulls that ask for what is not there or may not be had; field cases B114 to B123, B136.
+//! Pulls that ask for what is not there or may not be had. An offset out of bounds has replayed whole
+//! backlogs, a tag filter has dropped retries, and clients that left have stayed in the wait list.
 
 use rmq_net::{Client, ClientOptions};
 use rmq_protocol::{

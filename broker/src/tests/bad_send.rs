@@ -1,5 +1,6 @@
-//! Sends at the edges of what may be sent; field cases B040, B044, B086, B091, B140, B194, B202, B204,
-//! B402, B405, B406, B409.
+//! Sends at the edges of what may be sent. Brokers have answered one-way requests, cut a longest body
+//! off at the frame limit, written a wrong length of properties, stopped at one poison message, let a
+//! client forge inner properties, sent a timed batch at once and crashed at a retry topic.
 
 use rmq_protocol::{
     message::batch::{self, BatchItem},

@@ -65,7 +65,7 @@ async fn a_level_beyond_the_last_is_the_last_and_level_0_is_none() {
     );
 }
 
-/// Field case B207.
+/// A retry of a long delay has never come due, and shortened levels have not counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_of_a_high_level_is_due_and_shorter_levels_count_after_a_restart() {
     let mut broker = TestBroker::start_with("messageDelayLevel=1d 1d 1d").await;
@@ -85,7 +85,7 @@ async fn a_retry_of_a_high_level_is_due_and_shorter_levels_count_after_a_restart
     assert_eq!(came.bodies, ["bad"]);
 }
 
-/// Field case B319.
+/// The first id has been lost over several retries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_id_and_topic_of_a_message_stay_with_it_over_retries_and_in_the_dead_letter() {
     let broker = TestBroker::start_with("messageDelayLevel=1s").await;
@@ -123,7 +123,7 @@ async fn the_first_id_and_topic_of_a_message_stay_with_it_over_retries_and_in_th
     assert_eq!(count(&broker, "DLQ_PUT_NUMS", "T@G").await, 1);
 }
 
-/// Field cases B199 and B200.
+/// A deleted topic has held up what was due after it, and lost offsets have sent all of it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_delivered_does_not_come_again_and_a_deleted_target_holds_nothing_up() {
     let mut broker = TestBroker::start_with("messageDelayLevel=1s").await;

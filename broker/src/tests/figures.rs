@@ -234,7 +234,7 @@ async fn the_metrics_page_shows_traffic_by_topic_and_what_each_group_lags() {
     }
 }
 
-/// Field case B344.
+/// Exporters have shown a series twice, which Prometheus refuses, and counters that fell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_series_of_the_metrics_page_stands_there_twice_and_counters_only_rise() {
     let broker = TestBroker::start().await;

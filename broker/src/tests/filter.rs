@@ -1,4 +1,5 @@
-//! What a subscription lets through; field cases B229, B236, B238.
+//! What a subscription lets through: tag lists in every way they are written, SQL92 while it is off,
+//! and filter classes that a client would have loaded.
 
 use rmq_protocol::remoting::request_code as code;
 

@@ -1,4 +1,4 @@
-//! Bodies that clients of any language read are strict JSON; field case B396.
+//! Bodies that clients of any language read are strict JSON: clients in Go and Python choke on others.
 //!
 //! Where Java's tools need objects as keys of a map the form is Java's own: consume and topic
 //! statistics (202, 208), lock and assignment tables aside.

@@ -1,4 +1,5 @@
-//! Brokers and our own NameServer: what routes show after changes and outages; field case B063.
+//! Brokers and our own NameServer: what routes show after changes and outages. A topic deleted on one
+//! of two brokers must leave that broker's route only.
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 

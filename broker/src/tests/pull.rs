@@ -73,7 +73,7 @@ async fn a_pull_of_none_or_fewer_messages_gets_one_and_one_of_too_many_what_an_a
     }
 }
 
-/// Field case B134: the message comes while the pull is put among those that wait, or just before.
+/// The message comes while the pull is put among those that wait, or just before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_comes_while_a_pull_begins_to_wait_wakes_it() {
     let broker = TestBroker::start().await;

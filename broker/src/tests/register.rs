@@ -94,7 +94,7 @@ async fn a_deleted_topic_is_told_with_the_whole_table_at_once() {
     assert!(whole.complete && !whole.names("T"));
 }
 
-/// Field case B311.
+/// A list of NameServers changed at run time has had no effect in other brokers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_list_of_name_servers_is_followed_at_once_and_the_dropped_one_is_left() {
     let (left, mut leaves) = mpsc::channel(4);

@@ -1,4 +1,5 @@
-//! Stopping and starting; field cases B045 and B052.
+//! Stopping and starting: a stop must not lose sends that were answered, and a broker that cannot
+//! listen must not say it is ready.
 
 use std::{
     collections::BTreeSet,

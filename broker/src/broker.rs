@@ -297,6 +297,20 @@ fn check(settings: &mut Settings) -> Result<(), StartError> {
     Ok(())
 }
 
+/// What a broker that starts with `settings` would have in force: changes made over the wire
+/// earlier, and what is found out when nobody says it. Port 0 stays, it is chosen at the start.
+pub fn in_force(mut settings: Settings) -> Result<Settings, StartError> {
+    apply_earlier_changes(&mut settings)?;
+    check(&mut settings)?;
+    let identity = identity(&settings, wanted_address(&settings)?)?;
+    settings.broker_ip1 = identity.address.ip().to_string();
+    settings.broker_ip2 = identity.ha_address.ip().to_string();
+    if settings.listen_port.get() != 0 {
+        settings.ha_listen_port = identity.ha_address.port().into();
+    }
+    Ok(settings)
+}
+
 /// `04` or `04;16`.
 pub(crate) fn delete_hours(text: &str) -> Result<Vec<u8>, String> {
     text.split(';')
@@ -328,17 +342,21 @@ fn io_threads(settings: &Settings) -> usize {
 
 /// With port 0 a free one is chosen before anything else, because it stands in message ids.
 fn reserve_port(settings: &Settings) -> Result<ReservedPort, StartError> {
+    let wanted = wanted_address(settings)?;
+    ReservedPort::take(wanted).map_err(|source| StartError::Io {
+        action: format!("take port {wanted}"),
+        source,
+    })
+}
+
+fn wanted_address(settings: &Settings) -> Result<SocketAddr, StartError> {
     let ip: IpAddr = settings.bind_address.parse().map_err(|_| {
         StartError::Setting(format!(
             "bindAddress {:?} is no address",
             settings.bind_address
         ))
     })?;
-    let wanted = SocketAddr::new(ip, settings.listen_port.get() as u16);
-    ReservedPort::take(wanted).map_err(|source| StartError::Io {
-        action: format!("take port {wanted}"),
-        source,
-    })
+    Ok(SocketAddr::new(ip, settings.listen_port.get() as u16))
 }
 
 fn fast_port(main: SocketAddr) -> Option<SocketAddr> {

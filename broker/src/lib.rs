@@ -32,5 +32,5 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use broker::{Broker, Endpoints, Probe, StartError};
+pub use broker::{Broker, Endpoints, Probe, StartError, in_force};
 pub use starting::Starting;

@@ -128,7 +128,7 @@ impl LiveSettings {
         let mut next = Settings::clone(&guard.settings);
         let mut changed = BTreeMap::new();
         for java_properties::Property { key, value, .. } in pairs {
-            check_allowed(&key)?;
+            check_allowed(&guard.settings, &key)?;
             next.set(&key, &value).unwrap_or(Ok(()))?;
             changed.insert(key, value);
         }
@@ -158,7 +158,7 @@ fn read_overrides(path: &Path) -> Result<BTreeMap<String, String>, LoadError> {
 /// taken any more is named in a warning and left out: it must not keep the broker from starting.
 pub fn apply_overrides(settings: &mut Settings, path: &Path) -> Result<(), LoadError> {
     for (key, value) in read_overrides(path)? {
-        let outcome = check_allowed(&key).and_then(|()| {
+        let outcome = check_allowed(settings, &key).and_then(|()| {
             let mut next = settings.clone();
             next.set(&key, &value).unwrap_or(Ok(()))?;
             check_together(&next)?;
@@ -179,14 +179,13 @@ pub fn apply_overrides(settings: &mut Settings, path: &Path) -> Result<(), LoadE
     Ok(())
 }
 
-fn check_allowed(key: &str) -> Result<(), UpdateError> {
+fn check_allowed(settings: &Settings, key: &str) -> Result<(), UpdateError> {
+    let mut black = settings.config_black_list.split(';').map(str::trim);
     match Settings::KEYS.iter().find(|info| info.name == key) {
-        Some(info) if info.change == Change::Live => Ok(()),
+        Some(info) if info.change == Change::Live && black.all(|name| name != key) => Ok(()),
         Some(_) => Err(UpdateError::Forbidden(key.to_owned())),
         None => {
-            if key != "configBlackList" {
-                inert::check(key)?;
-            }
+            inert::check(key)?;
             Err(UpdateError::Forbidden(key.to_owned()))
         }
     }

@@ -1,7 +1,8 @@
 //! Reading a configuration file: Java properties, or our own form in kebab-case YAML.
 //!
-//! A key nobody knows is refused with its line and the nearest key; keys that only mean something
-//! to the Java broker are taken and named in a warning.
+//! A key nobody knows is refused with its line and the nearest key. Keys that only mean something
+//! to the Java broker are taken and named in a warning, unless to pass over them would break what
+//! they promise. **Invariant:** no error quotes a value that may be a secret.
 
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use rmq_protocol::java_properties::{self, Property};
 use super::{
     Settings, ValueError,
     inert::{self, UnknownKey},
+    refused::{self, RefusedValue},
 };
 
 /// Why a configuration is refused; each says what to do.
@@ -23,23 +25,34 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// A key that neither we nor Java know.
+    /// One key is wrong.
     #[error("line {line}: {source}")]
-    UnknownKey {
+    Key {
         /// Line of the file.
         line: usize,
-        /// Which.
-        source: UnknownKey,
+        /// What is wrong with it.
+        source: KeyError,
     },
-    /// A value out of its bounds.
-    #[error(transparent)]
-    Value(#[from] ValueError),
     /// The text is neither properties nor our YAML form.
     #[error("{0}")]
     Syntax(String),
     /// Values that are legal alone but not together.
     #[error("{0}")]
     Conflict(String),
+}
+
+/// What is wrong with one key, wherever it was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// A key that neither we nor Java know.
+    #[error(transparent)]
+    Unknown(#[from] UnknownKey),
+    /// A value out of its bounds.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// A value that would be a false promise here.
+    #[error(transparent)]
+    Refused(#[from] RefusedValue),
 }
 
 /// What was loaded, and keys that have no effect here.
@@ -49,6 +62,35 @@ pub struct Loaded {
     pub settings: Settings,
     /// Keys that only the Java broker knows.
     pub without_effect: Vec<String>,
+    /// Where Java has the commit log, if the file says so.
+    commit_log: Option<String>,
+}
+
+impl Loaded {
+    /// Sets one key, as a line of the file would.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), KeyError> {
+        if key == refused::COMMIT_LOG_KEY {
+            self.commit_log = Some(value.to_owned());
+        } else if let Some(outcome) = self.settings.set(key, value) {
+            outcome?;
+            refused::check(key, value)?;
+        } else if !refused::check(key, value)? {
+            inert::check(key)?;
+            if !self.without_effect.iter().any(|known| known == key) {
+                self.without_effect.push(key.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether data lies where this broker looks for it. Counts once every source of keys was read.
+    pub fn check_places(&self) -> Result<(), KeyError> {
+        if let Some(commit_log) = &self.commit_log {
+            let root = Path::new(&self.settings.store_path_root_dir);
+            refused::check_commit_log(commit_log, root)?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads `path` over the defaults.
@@ -74,20 +116,20 @@ pub fn parse_properties(loaded: &mut Loaded, text: &str) -> Result<(), ConfigErr
 
 fn apply(loaded: &mut Loaded, pairs: Vec<Property>) -> Result<(), ConfigError> {
     for Property { line, key, value } in pairs {
-        if let Some(outcome) = loaded.settings.set(&key, &value) {
-            outcome?;
-        } else {
-            inert::check(&key).map_err(|source| ConfigError::UnknownKey { line, source })?;
-            loaded.without_effect.push(key);
-        }
+        loaded
+            .set(&key, &value)
+            .map_err(|source| ConfigError::Key { line, source })?;
     }
     Ok(())
 }
 
 /// Our own form: a flat YAML map with kebab-case keys, `flush-disk-type: SYNC_FLUSH`.
 fn yaml_pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
+    // An excerpt of the file could show a password.
+    let options = serde_saphyr::options! { with_snippet: false };
     let map: std::collections::BTreeMap<String, serde_json::Value> =
-        serde_saphyr::from_str(text).map_err(|error| ConfigError::Syntax(error.to_string()))?;
+        serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| ConfigError::Syntax(error.to_string()))?;
     let line_of = |key: &str| {
         let start = |line: &str| line.trim_start().starts_with(key);
         text.lines().position(start).map_or(0, |index| index + 1)
@@ -98,9 +140,10 @@ fn yaml_pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
                 serde_json::Value::String(text) => text,
                 serde_json::Value::Bool(flag) => flag.to_string(),
                 serde_json::Value::Number(number) => number.to_string(),
-                other => {
+                // The value is not shown: it may be a password.
+                _ => {
                     return Err(ConfigError::Syntax(format!(
-                        "{key}: {other} is no plain value"
+                        "{key}: is no plain value; write JSON as a quoted text"
                     )));
                 }
             };

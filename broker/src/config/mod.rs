@@ -7,12 +7,14 @@
 mod inert;
 mod live;
 mod load;
+mod refused;
 mod settings;
 mod value;
 
 pub use inert::UnknownKey;
 pub use live::{LiveSettings, OVERRIDES_FILE, UpdateError, apply_overrides};
-pub use load::{ConfigError, Loaded, load, parse_properties};
+pub use load::{ConfigError, KeyError, Loaded, load, parse_properties};
+pub use refused::RefusedValue;
 pub use settings::{Change, KeyInfo, Settings};
 pub use value::{BrokerRole, FlushDiskType, Int, RequestMode, ValueError};
 

@@ -79,6 +79,7 @@ type Bytes32 = Int<1, 2_147_483_647>;
 settings! {
     Restart broker_cluster_name: String = "DefaultCluster".to_owned(), "brokerClusterName", "Cluster this broker belongs to.";
     Restart broker_name: String = String::new(), "brokerName", "Name of the broker group; the host's name when empty.";
+    Restart config_black_list: String = "configBlackList;brokerConfigPath".to_owned(), "configBlackList", "Keys that cannot be changed over the wire, separated by semicolons.";
     Restart broker_id: Int<0, { i64::MAX }> = int(0), "brokerId", "0 is the master.";
     Restart broker_role: BrokerRole = BrokerRole::AsyncMaster, "brokerRole", "Role in the group.";
     Live namesrv_addr: String = String::new(), "namesrvAddr", "NameServers, separated by semicolons.";

@@ -1,6 +1,8 @@
 //! The table, the two file forms and changes over the wire.
 
-use super::{ConfigError, LiveSettings, Settings, UpdateError, load::Loaded, parse_properties};
+use super::{
+    ConfigError, KeyError, LiveSettings, Settings, UpdateError, load::Loaded, parse_properties,
+};
 
 fn parse(text: &str) -> Result<Loaded, ConfigError> {
     let mut loaded = Loaded::default();
@@ -30,7 +32,16 @@ fn values_out_of_bounds_say_what_is_expected() {
         "maxMessageSize=-1",
         "flushDiskType=FOO",
     ] {
-        assert!(matches!(parse(text), Err(ConfigError::Value(_))), "{text}");
+        assert!(
+            matches!(
+                parse(text),
+                Err(ConfigError::Key {
+                    source: KeyError::Value(_),
+                    ..
+                })
+            ),
+            "{text}"
+        );
     }
 }
 
@@ -86,4 +97,131 @@ fn every_key_reads_back_what_it_prints() {
             .expect("a key of the table")
             .expect("its own default");
     }
+}
+
+#[test]
+fn a_java_promise_that_would_be_false_here_is_refused_with_the_reason_and_what_to_do() {
+    for (text, says) in [
+        ("aclEnable=true", "may do everything"),
+        ("authenticationEnabled=true", "may do everything"),
+        ("authorizationEnabled=TRUE", "may do everything"),
+        ("tls.server.mode=enforcing", "not encrypted"),
+        ("useTLS=true", "not encrypted"),
+        ("brokerRole=SYNC_MASTER", "ASYNC_MASTER"),
+        ("inSyncReplicas=2", "no replicas"),
+        ("enableControllerMode=true", "keep this broker on Java"),
+        ("enableDLegerCommitLog=true", "keep this broker on Java"),
+        ("duplicationEnable=true", "keep this broker on Java"),
+        ("storeType=defaultRocksDB", "RocksDB"),
+        ("readOnlyCommitLogStorePaths=/old", "/commitlog"),
+        (
+            "cleanFileForciblyEnable=false",
+            "diskSpaceCleanForciblyRatio",
+        ),
+        ("fetchNamesrvAddrByAddressServer=true", "namesrvAddr"),
+    ] {
+        let error = parse(&format!("\n{text}")).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("line 2: {text}: ")), "{error}");
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn java_values_that_are_true_here_are_taken_without_a_warning() {
+    let loaded = parse(
+        "aclEnable=false\nauthenticationEnabled=False\nauthorizationEnabled=false\n\
+         enableControllerMode=false\nenableDLegerCommitLog=false\nduplicationEnable=false\n\
+         storeType=default\ntls.server.mode=permissive\nbrokerRole=ASYNC_MASTER\n\
+         messageStorePlugIn=\ninSyncReplicas=1\n",
+    )
+    .unwrap();
+    assert_eq!(loaded.without_effect, Vec::<String>::new());
+}
+
+#[test]
+fn a_commit_log_elsewhere_is_refused_and_one_that_is_linked_or_in_place_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, elsewhere) = (dir.path().join("store"), dir.path().join("log"));
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let check = |log: &str| {
+        // The root may come after the log, and from an argument.
+        let mut loaded = parse(&format!("storePathCommitLog={log}")).unwrap();
+        let root = root.display().to_string();
+        loaded.set("storePathRootDir", &root).unwrap();
+        loaded.check_places().map_err(|error| error.to_string())
+    };
+    let text = |path: &std::path::Path| path.display().to_string();
+    check(&format!("{}/", text(&root.join("commitlog")))).unwrap();
+    let error = check(&text(&elsewhere)).unwrap_err();
+    assert!(error.contains("storePathCommitLog="), "{error}");
+    let place = text(&root.join("commitlog"));
+    assert!(
+        error.contains(&format!("move or link the folder to {place}")),
+        "{error}"
+    );
+    check(&format!("{place},{}", text(&elsewhere))).unwrap_err();
+    std::os::unix::fs::symlink(&elsewhere, root.join("commitlog")).unwrap();
+    check(&text(&elsewhere)).unwrap();
+}
+
+#[test]
+fn keys_of_access_control_are_known_and_their_secrets_never_shown() {
+    let secret = "S3cr3tWord";
+    let text = format!(
+        "initAuthenticationUser={{\"username\":\"a\",\"password\":\"{secret}\"}}\n\
+         innerClientAuthenticationCredentials={{\"accessKey\":\"a\",\"secretKey\":\"{secret}\"}}\n\
+         authConfigPath=/auth\ntls.server.keyPassword={secret}\nnamesrvDomain=jmenv\n"
+    );
+    let loaded = parse(&text).unwrap();
+    assert_eq!(
+        loaded.without_effect,
+        [
+            "initAuthenticationUser",
+            "innerClientAuthenticationCredentials",
+            "authConfigPath",
+            "tls.server.keyPassword",
+            "namesrvDomain"
+        ]
+    );
+    assert!(!format!("{loaded:?}").contains(secret));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broker.yaml");
+    for yaml in [
+        format!("init-authentication-user:\n  username: a\n  password: {secret}\n"),
+        format!("init-authentication-user: \"{secret}\nbroker-name: [\n"),
+        format!("init-authentication-user: {{password: {secret}\n"),
+        format!("init-authentication-user: a: {secret}\n"),
+    ] {
+        std::fs::write(&file, yaml).unwrap();
+        let error = super::load(&file).unwrap_err();
+        assert!(
+            !format!("{error} {error:?}").contains(secret),
+            "{error} {error:?}"
+        );
+    }
+}
+
+#[test]
+fn no_key_is_listed_twice() {
+    let mut known: Vec<_> = Settings::KEYS.iter().map(|info| info.name).collect();
+    known.retain(|key| *key != "brokerRole");
+    known.extend(super::refused::keys());
+    known.extend(super::inert::KEYS);
+    let count = known.len();
+    known.sort_unstable();
+    known.dedup();
+    assert_eq!(known.len(), count);
+}
+
+#[test]
+fn a_key_on_the_black_list_cannot_be_changed_over_the_wire() {
+    let loaded = parse("configBlackList=configBlackList; autoCreateTopicEnable").unwrap();
+    let live = LiveSettings::new(loaded.settings);
+    for text in ["autoCreateTopicEnable=false", "configBlackList="] {
+        let outcome = live.update(text.as_bytes());
+        assert!(matches!(outcome, Err(UpdateError::Forbidden(_))), "{text}");
+    }
+    live.update(b"traceOn=false").unwrap();
+    assert!(live.get().auto_create_topic_enable);
 }

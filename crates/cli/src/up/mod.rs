@@ -5,6 +5,7 @@
 //! processes end too.
 
 mod events;
+mod keys;
 mod table;
 
 use crate::role::StopSignal;
@@ -110,7 +111,10 @@ fn read_manifest(path: &Path) -> anyhow::Result<RocketMQCluster> {
         text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
     }
     let manifest = parse_manifest(&text).with_context(|| shown.to_string())?;
-    let problems = validate(&manifest);
+    let found = validate(&manifest);
+    let of_brokers = keys::broker_problems(&manifest, &found);
+    let mut problems: Vec<_> = found.iter().map(ToString::to_string).collect();
+    problems.extend(of_brokers);
     if let [problem] = problems.as_slice() {
         anyhow::bail!("{shown}: {problem}");
     }

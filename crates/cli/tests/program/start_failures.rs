@@ -299,6 +299,12 @@ fn a_wrong_manifest_is_refused_before_anything_runs() {
         text.contains("must be written") || text.contains("in quotes"),
         "{text}"
     );
+    let text = up("spec:\n  version: 0.1.0\n  brokers: {config: {fileReservedTimes: \"1\"}}\n");
+    assert!(
+        text.contains("spec.brokers.config.fileReservedTimes: ")
+            && text.contains("did you mean \"fileReservedTime\"?"),
+        "{text}"
+    );
     let text = up("spec:\n  version: a\n  nameServer: {replicas: 0}\n");
     assert!(
         text.contains("spec.version") && text.contains("2 problems"),

@@ -212,7 +212,7 @@ fn a_role_that_cannot_start_ends_the_run_with_its_words_and_leaves_nothing_runni
     let dir = tempfile::tempdir().unwrap();
     let manifest = "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\n\
                     metadata: {name: a}\nspec:\n  version: 0.1.0\n  brokers:\n    \
-                    config: {fileReservedTimes: \"1\"}\n";
+                    config: {deleteWhen: \"25\"}\n";
     let manifest = write(dir.path(), "m.yaml", manifest);
     let data = dir.path().join("data");
     let data = data.to_str().unwrap();
@@ -223,10 +223,7 @@ fn a_role_that_cannot_start_ends_the_run_with_its_words_and_leaves_nothing_runni
         text.contains("broker-0-0") || text.contains("broker-1-0"),
         "{text}"
     );
-    assert!(
-        text.contains("fileReservedTimes") && text.contains("fileReservedTime\""),
-        "{text}"
-    );
+    assert!(text.contains("\"25\" is no hour of the day"), "{text}");
     assert!(
         text.contains("note: spec.brokers.replicasPerGroup"),
         "{text}"

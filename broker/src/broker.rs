@@ -342,11 +342,8 @@ fn io_threads(settings: &Settings) -> usize {
 
 /// With port 0 a free one is chosen before anything else, because it stands in message ids.
 fn reserve_port(settings: &Settings) -> Result<ReservedPort, StartError> {
-    let wanted = wanted_address(settings)?;
-    ReservedPort::take(wanted).map_err(|source| StartError::Io {
-        action: format!("take port {wanted}"),
-        source,
-    })
+    let addr = wanted_address(settings)?;
+    ReservedPort::take(addr).map_err(|source| BindError::Listen { addr, source }.into())
 }
 
 fn wanted_address(settings: &Settings) -> Result<SocketAddr, StartError> {

@@ -90,7 +90,11 @@ fn configure(args: &BrokerArgs) -> anyhow::Result<(Settings, Vec<String>)> {
         let data = role.data_dir("store")?;
         loaded.settings.store_path_root_dir = data.display().to_string();
     }
-    loaded.check_places()?;
+    let file = || match &role.config {
+        Some(path) => path.display().to_string(),
+        None => "arguments".to_owned(),
+    };
+    loaded.check_places().with_context(file)?;
     Ok((loaded.settings, loaded.without_effect))
 }
 

@@ -17,7 +17,11 @@ const BUILD: Step = Step::cargo(
     "release build",
     &["build", "--release", "--package", "rocketmq"],
 );
-const RUNNER: Step = Step::cargo("runner of the clients", &["build", "--package", "rmq-e2e"]);
+// Of the whole workspace, so that dependencies have the features that the unit tests built them with.
+const RUNNER: Step = Step::cargo(
+    "runner of the clients",
+    &["build", "--workspace", "--bin", "rmq-e2e"],
+);
 const JAVA: Step = Step::suite("Java client", "java");
 const JAVA_BINARY: Step = Step::suite("Java client, binary headers", "java-binary");
 const MQADMIN: Step = Step::suite("mqadmin", "mqadmin");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rmq_net::{Client, ClientOptions};
 use rmq_protocol::{
     java_properties,
     remoting::{Command, request_code as code},
@@ -107,8 +108,10 @@ async fn what_cannot_be_applied_is_refused_with_a_reason_and_nothing_is_half_app
 #[tokio::test]
 async fn a_new_scan_interval_takes_effect_at_once() {
     let rig = Rig::with("scanNotActiveBrokerInterval=3600000");
-    rig.done(registration("a", 0).with_ext("heartbeatTimeoutMillis", "50"))
-        .await;
+    // Over a connection of its own: the server closes that of a silent broker.
+    let silent = Client::new(ClientOptions::default());
+    let registration = registration("a", 0).with_ext("heartbeatTimeoutMillis", "50");
+    assert_eq!(rig.call_over(&silent, registration).await.code, 0);
     assert_eq!(update(&rig, "scanNotActiveBrokerInterval=10").await.code, 0);
     crate::rig::eventually("the silent broker is found", async || {
         rig.clock.advance(15);

@@ -32,6 +32,16 @@ fn equal_hashes_of_keys_or_topics_are_told_apart() {
 }
 
 #[test]
+fn a_message_is_found_by_its_key_as_soon_as_it_is_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open(dir.path());
+    for word in ["a", "b", "c"] {
+        put_key(&store, "T", word, word.as_bytes());
+        assert_eq!(by_key(&store, "T", word), [word.as_bytes()]);
+    }
+}
+
+#[test]
 fn a_repeated_word_finds_its_message_once_and_unique_keys_count() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open(dir.path());

@@ -3,7 +3,11 @@
 //! **Invariant:** what comes back has exactly the asked topic and key, was stored within the window by
 //! the record's own time, and comes once. The work is bounded by the number of hits looked at.
 
-use std::ops::RangeInclusive;
+use std::{
+    ops::RangeInclusive,
+    thread,
+    time::{Duration, Instant},
+};
 
 use rmq_protocol::message::{Record, properties};
 use rmq_types::{Timestamp, limits};
@@ -17,6 +21,11 @@ const HITS_MAX: usize = 200_000;
 /// An entry's time is cut to whole seconds.
 const COARSE: i64 = 1_000;
 
+/// Longest time a query waits for the index to reach what was stored before it.
+const CATCH_UP_MAX: Duration = Duration::from_millis(300);
+/// How often it looks.
+const CATCH_UP_STEP: Duration = Duration::from_millis(5);
+
 /// What a key query found.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -29,7 +38,17 @@ pub struct Found {
 }
 
 impl Index {
-    /// The newest `max` messages of a topic with a key.
+    /// Waits for what was stored before: a message is found as soon as its send was answered, as in
+    /// Java, whose index follows within a millisecond. One that is far behind answers with what it
+    /// has.
+    fn catch_up(&self, core: &Core) {
+        let (wanted, began) = (core.confirmed(), Instant::now());
+        while self.enabled && self.seen() < wanted && began.elapsed() < CATCH_UP_MAX {
+            thread::park_timeout(CATCH_UP_STEP);
+        }
+    }
+
+    /// The newest `max` messages of a topic with a key. May wait a little: not for io threads.
     pub(crate) fn query(
         &self,
         core: &Core,
@@ -38,6 +57,7 @@ impl Index {
         max: usize,
         window: RangeInclusive<Timestamp>,
     ) -> Found {
+        self.catch_up(core);
         let max = max.min(limits::QUERY_MESSAGES_MAX);
         let hash = hash_of(topic, key, &mut String::new());
         let (begin, end) = (window.start().millis(), window.end().millis());

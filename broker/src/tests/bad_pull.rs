@@ -79,12 +79,7 @@ async fn what_was_sent_back_arrives_whatever_tags_the_group_wants() {
     broker.group("G").await;
     ok(broker.send_to(("T", 0), "x", &[("TAGS", "a")]).await);
     let offset = broker.pull("G", ("T", 0), 0).await.offsets[0].to_string();
-    let fields = [
-        ("offset", offset.as_str()),
-        ("group", "G"),
-        ("delayLevel", "0"),
-    ];
-    ok(broker.ask_with(code::CONSUMER_SEND_MSG_BACK, &fields).await);
+    ok(broker.send_back("G", &offset, "0").await);
     let mut header = pull_header("G", ("%RETRY%G", 0), 0);
     header.subscription = Some("b || c".into());
     header.sys_flag |= PULL_SUSPEND;

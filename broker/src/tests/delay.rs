@@ -73,12 +73,7 @@ async fn a_retry_of_a_high_level_is_due_and_shorter_levels_count_after_a_restart
     broker.group("G").await;
     broker.send("T", "bad").await;
     let offset = broker.pull("G", ("T", 0), 0).await.offsets[0].to_string();
-    let fields = [
-        ("offset", offset.as_str()),
-        ("group", "G"),
-        ("delayLevel", "18"),
-    ];
-    ok(broker.ask_with(code::CONSUMER_SEND_MSG_BACK, &fields).await);
+    ok(broker.send_back("G", &offset, "18").await);
     assert_eq!(broker.pull("G", (SCHEDULE, 2), 0).await.bodies, ["bad"]);
     broker.restart_with("messageDelayLevel=1s 1s 1s").await;
     let came = broker.pull_for("G", ("%RETRY%G", 0), 0, SOON).await;
@@ -108,12 +103,7 @@ async fn the_first_id_and_topic_of_a_message_stay_with_it_over_retries_and_in_th
         ("-1", "%DLQ%G", 0),
     ] {
         let at = last.offsets[0].to_string();
-        let fields = [
-            ("offset", at.as_str()),
-            ("group", "G"),
-            ("delayLevel", level),
-        ];
-        ok(broker.ask_with(code::CONSUMER_SEND_MSG_BACK, &fields).await);
+        ok(broker.send_back("G", &at, level).await);
         last = broker.pull_for("G", (topic, 0), offset, SOON).await;
         assert_eq!(last.bodies, ["bad"]);
         assert_eq!(last.property(0, "ORIGIN_MESSAGE_ID"), Some(first.as_str()));

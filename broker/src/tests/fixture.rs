@@ -11,7 +11,7 @@ use rmq_protocol::{
         ConsumerData, HeartbeatData, KvTable, MessageModel, ProducerData, SubscriptionData,
         TopicConfig,
     },
-    header::{CreateTopic, PULL_SUBSCRIPTION, PULL_SUSPEND, PullMessage, SendMessageV2},
+    header::{CreateTopic, PULL_SUSPEND, PullMessage, SendMessageV2},
     message::{Record, properties},
     remoting::{Command, request_code as code},
 };
@@ -86,22 +86,7 @@ pub(super) fn pull_header<'a>(
     (topic, queue_id): (&'a str, i32),
     offset: i64,
 ) -> PullMessage<'a> {
-    PullMessage {
-        consumer_group: group.into(),
-        topic: topic.into(),
-        queue_id,
-        queue_offset: offset,
-        max_msg_nums: 32,
-        sys_flag: PULL_SUBSCRIPTION,
-        commit_offset: 0,
-        suspend_timeout_millis: 0,
-        subscription: Some("*".into()),
-        sub_version: 0,
-        expression_type: Some("TAG".into()),
-        max_msg_bytes: None,
-        request_source: None,
-        proxy_forward_client_id: None,
-    }
+    PullMessage::of_all(group, topic, queue_id, offset, 32)
 }
 
 /// A send without properties.
@@ -311,6 +296,25 @@ impl TestBroker {
     pub(super) async fn pull_as(&self, header: &PullMessage<'_>) -> Pulled {
         let command = Command::request(code::PULL_MESSAGE).with_header(header);
         Pulled::from(self.call(command).await)
+    }
+
+    /// A broker with three messages in queue 0 of two of topic `T`, of which group `G` has
+    /// consumed one.
+    pub(super) async fn with_backlog() -> Self {
+        let broker = Self::start().await;
+        broker.topic("T", 2).await;
+        broker.group("G").await;
+        for body in ["1", "2", "3"] {
+            broker.send("T", body).await;
+        }
+        broker.commit("G", ("T", 0), 1).await;
+        broker
+    }
+
+    /// Sends the message at an offset of the log back for a group.
+    pub(super) async fn send_back(&self, group: &str, offset: &str, level: &str) -> Command {
+        let fields = [("offset", offset), ("group", group), ("delayLevel", level)];
+        self.ask_with(code::CONSUMER_SEND_MSG_BACK, &fields).await
     }
 
     /// Commits an offset.

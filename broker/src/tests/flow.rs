@@ -79,23 +79,9 @@ async fn a_message_tried_too_often_ends_in_the_dead_letter_topic() {
     broker.group("G").await;
     broker.send("T", "bad").await;
     let offset = broker.pull("G", ("T", 0), 0).await.offsets[0].to_string();
-    let fields = [
-        ("offset", offset.as_str()),
-        ("group", "G"),
-        ("delayLevel", "-1"),
-    ];
-    ok(broker.ask_with(code::CONSUMER_SEND_MSG_BACK, &fields).await);
+    ok(broker.send_back("G", &offset, "-1").await);
     assert_eq!(broker.pull("G", ("%DLQ%G", 0), 0).await.bodies, ["bad"]);
-    let fields = [
-        ("offset", offset.as_str()),
-        ("group", "none"),
-        ("delayLevel", "-1"),
-    ];
-    refused(
-        &broker.ask_with(code::CONSUMER_SEND_MSG_BACK, &fields).await,
-        26,
-        "none",
-    );
+    refused(&broker.send_back("none", &offset, "-1").await, 26, "none");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

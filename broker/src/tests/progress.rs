@@ -10,26 +10,17 @@ use rmq_protocol::{
 
 use super::{TestBroker, ok, refused};
 
-async fn with_backlog() -> TestBroker {
-    let broker = TestBroker::start().await;
-    broker.topic("T", 2).await;
-    broker.group("G").await;
-    for body in ["1", "2", "3"] {
-        broker.send("T", body).await;
-    }
-    broker.commit("G", ("T", 0), 1).await;
-    broker
+async fn stats_of(broker: &TestBroker, fields: &[(&'static str, &str)]) -> ConsumeStats {
+    let answer = ok(broker.ask_with(code::GET_CONSUME_STATS, fields).await);
+    ConsumeStats::from_json(&answer.body).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_groups_progress_names_every_queue_of_its_topics() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     broker.topic("%RETRY%G", 1).await;
     broker.commit("G", ("%RETRY%G", 0), 0).await;
-    let answer = ok(broker
-        .ask_with(code::GET_CONSUME_STATS, &[("consumerGroup", "G")])
-        .await);
-    let stats = ConsumeStats::from_json(&answer.body).unwrap();
+    let stats = stats_of(&broker, &[("consumerGroup", "G")]).await;
     assert_eq!(stats.offset_table.len(), 3);
     let (_, first) = stats
         .offset_table
@@ -39,58 +30,30 @@ async fn a_groups_progress_names_every_queue_of_its_topics() {
     assert_eq!((first.broker_offset, first.consumer_offset), (3, 1));
     assert!(first.last_timestamp > 0);
     let one = [("consumerGroup", "G"), ("topic", "T")];
-    let answer = ok(broker.ask_with(code::GET_CONSUME_STATS, &one).await);
-    assert_eq!(
-        ConsumeStats::from_json(&answer.body)
-            .unwrap()
-            .offset_table
-            .len(),
-        2
-    );
+    assert_eq!(stats_of(&broker, &one).await.offset_table.len(), 2);
     let list = [("consumerGroup", "G"), ("topicList", "%RETRY%G;none;")];
-    let answer = ok(broker.ask_with(code::GET_CONSUME_STATS, &list).await);
-    assert_eq!(
-        ConsumeStats::from_json(&answer.body)
-            .unwrap()
-            .offset_table
-            .len(),
-        1
-    );
+    assert_eq!(stats_of(&broker, &list).await.offset_table.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_that_never_consumed_has_an_empty_table() {
-    let broker = with_backlog().await;
-    let answer = ok(broker
-        .ask_with(code::GET_CONSUME_STATS, &[("consumerGroup", "none")])
-        .await);
-    assert!(
-        ConsumeStats::from_json(&answer.body)
-            .unwrap()
-            .offset_table
-            .is_empty()
-    );
+    let broker = TestBroker::with_backlog().await;
+    let stats = stats_of(&broker, &[("consumerGroup", "none")]).await;
+    assert!(stats.offset_table.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn topics_that_an_online_group_left_are_not_counted() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     broker.topic("U", 1).await;
     broker.beat("me", "G", &["U"]).await;
-    let answer = ok(broker
-        .ask_with(code::GET_CONSUME_STATS, &[("consumerGroup", "G")])
-        .await);
-    assert!(
-        ConsumeStats::from_json(&answer.body)
-            .unwrap()
-            .offset_table
-            .is_empty()
-    );
+    let stats = stats_of(&broker, &[("consumerGroup", "G")]).await;
+    assert!(stats.offset_table.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lag_of_all_groups_is_summed() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     let answer = ok(broker
         .ask_with(code::GET_BROKER_CONSUME_STATS, &[("isOrder", "false")])
         .await);
@@ -115,7 +78,7 @@ async fn the_lag_of_all_groups_is_summed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn times_of_consumption_are_shown_per_queue() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     let fields = [("topic", "T"), ("group", "G")];
     let answer = ok(broker
         .ask_with(code::QUERY_CONSUME_TIME_SPAN, &fields)
@@ -141,7 +104,7 @@ async fn times_of_consumption_are_shown_per_queue() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn corrections_give_the_least_offset_and_leave_groups_out_without_deleting_them() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     broker.group("H").await;
     broker.commit("H", ("T", 0), 3).await;
     let least = async |left_out, compare| {
@@ -173,7 +136,7 @@ async fn corrections_give_the_least_offset_and_leave_groups_out_without_deleting
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whole_tables_are_given_to_replicas_and_tools() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     let answer = ok(broker.ask(code::GET_ALL_CONSUMER_OFFSET).await);
     let offsets = ConsumerOffsets::from_json(&answer.body).unwrap();
     assert_eq!(offsets.offset_table["T@G"][&0], 1);
@@ -185,7 +148,7 @@ async fn whole_tables_are_given_to_replicas_and_tools() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_reads_what_is_known_from_sessions_and_offsets() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     broker.topic("U", 1).await;
     broker.beat("me", "online", &["T"]).await;
     let answer = ok(broker

@@ -7,17 +7,6 @@ use rmq_protocol::{
 
 use super::{TestBroker, ok, refused};
 
-async fn with_backlog() -> TestBroker {
-    let broker = TestBroker::start().await;
-    broker.topic("T", 2).await;
-    broker.group("G").await;
-    for body in ["1", "2", "3"] {
-        broker.send("T", body).await;
-    }
-    broker.commit("G", ("T", 0), 1).await;
-    broker
-}
-
 fn reset(fields: &[(&'static str, &str)]) -> Command {
     let mut command =
         Command::request(code::INVOKE_BROKER_TO_RESET_OFFSET).with_ext("isForce", "true");
@@ -44,7 +33,7 @@ async fn lag(broker: &TestBroker, topic: &str) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reset_to_the_end_or_to_now_leaves_no_lag() {
     for time in ["-1", "9000000000000"] {
-        let broker = with_backlog().await;
+        let broker = TestBroker::with_backlog().await;
         broker.topic("%RETRY%G", 1).await;
         broker.send("%RETRY%G", "again").await;
         assert_eq!(lag(&broker, "T").await, 2);
@@ -59,7 +48,7 @@ async fn a_reset_to_the_end_or_to_now_leaves_no_lag() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_pull_takes_the_reset_and_commits_before_it_are_ignored() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     let answer = ok(broker.call(reset(&[("timestamp", "0")])).await);
     let set = ResetOffsetBody::from_json(&answer.body)
         .unwrap()
@@ -75,7 +64,7 @@ async fn the_next_pull_takes_the_reset_and_commits_before_it_are_ignored() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pull_that_waits_hears_of_the_reset_at_once() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     let waiting = broker.pull_for("G", ("T", 0), 3, 25_000);
     let resetting = async {
         while broker.runtime("pullThreadPoolQueueSize").await != "1" {}
@@ -87,7 +76,7 @@ async fn a_pull_that_waits_hears_of_the_reset_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_queue_can_be_set_to_an_offset_within_its_bounds() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     ok(broker
         .call(reset(&[("queueId", "0"), ("offset", "2")]))
         .await);
@@ -108,7 +97,7 @@ async fn one_queue_can_be_set_to_an_offset_within_its_bounds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_names_and_the_clients_own_way_are_refused() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     refused(&broker.call(reset(&[("topic", "none")])).await, 17, "none");
     refused(&broker.call(reset(&[("group", "none")])).await, 26, "none");
     ok(broker
@@ -123,7 +112,7 @@ async fn unknown_names_and_the_clients_own_way_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn offsets_are_cloned_for_one_topic_or_for_all() {
-    let broker = with_backlog().await;
+    let broker = TestBroker::with_backlog().await;
     for (group, topic) in [("H", "T"), ("I", "")] {
         let fields = [
             ("srcGroup", "G"),

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use rmq_protocol::{
-    header::{PULL_SUBSCRIPTION, PullMessage, PullMessageResponse, QueryMessage, ViewMessage},
+    header::{PullMessage, PullMessageResponse, QueryMessage, ViewMessage},
     message::{OffsetId, properties::names},
     remoting::{Command, request_code, response_code},
 };
@@ -51,10 +51,7 @@ impl AdminClient {
         let queue = find_queue(&route, place)?;
         let addr = route.reader(&queue.broker).unwrap_or_default();
         let code = request_code::PULL_MESSAGE;
-        let header = PullMessage {
-            sys_flag: PULL_SUBSCRIPTION,
-            ..pull_header(TOOLS_GROUP, &place.topic, queue.id, place.offset, 1)
-        };
+        let header = pull_header(TOOLS_GROUP, &place.topic, queue.id, place.offset, 1);
         let answer = self.exchange(addr, request(code, &header)).await?;
         match answer.code {
             response_code::SUCCESS => {
@@ -176,22 +173,7 @@ pub(crate) fn pull_header<'a>(
     offset: QueueOffset,
     count: i32,
 ) -> PullMessage<'a> {
-    PullMessage {
-        consumer_group: group.into(),
-        topic: topic.as_str().into(),
-        queue_id: queue as i32,
-        queue_offset: wire(offset),
-        max_msg_nums: count,
-        sys_flag: 0,
-        commit_offset: 0,
-        suspend_timeout_millis: 0,
-        subscription: Some("*".into()),
-        sub_version: 0,
-        expression_type: Some("TAG".into()),
-        max_msg_bytes: None,
-        request_source: None,
-        proxy_forward_client_id: None,
-    }
+    PullMessage::of_all(group, topic.as_str(), queue as i32, wire(offset), count)
 }
 
 fn find_queue(route: &TopicRoute, place: &MessagePlace) -> Result<Queue, ReadError> {

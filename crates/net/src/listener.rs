@@ -176,11 +176,16 @@ impl Drop for Listener {
     }
 }
 
-fn listen(addr: SocketAddr) -> io::Result<StdListener> {
+fn bound(addr: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
+    Ok(socket)
+}
+
+fn listen(addr: SocketAddr) -> io::Result<StdListener> {
+    let socket = bound(addr)?;
+    socket.set_nonblocking(true)?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
@@ -199,9 +204,7 @@ pub struct ReservedPort {
 impl ReservedPort {
     /// Takes `addr`; with port 0 a free port. Fails if another process listens there.
     pub fn take(addr: SocketAddr) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&addr.into())?;
+        let socket = bound(addr)?;
         let taken = socket.local_addr()?.as_socket();
         Ok(Self {
             addr: taken.ok_or(io::ErrorKind::Unsupported)?,

@@ -98,9 +98,8 @@ impl Segment {
     /// Allocates and populates up to `upto` (a position in the file); `from` is where the writer
     /// stands, which spares pages that hold records already.
     pub(crate) fn prepare(&self, from: u64, upto: u64, disk: &Disk) -> io::Result<()> {
-        let upto = upto.next_multiple_of(PAGE as u64).min(self.len());
         let _one_at_a_time = crate::lock::lock(&self.preparing);
-        let start = self.ready().max(from / PAGE as u64 * PAGE as u64);
+        let (start, upto) = self.unready(from, upto);
         if upto <= start {
             return Ok(());
         }
@@ -113,10 +112,15 @@ impl Segment {
 
     /// Takes disk space up to `upto` without touching the pages; `from` as in [`Self::prepare`].
     pub(crate) fn allocate(&self, from: u64, upto: u64, disk: &Disk) -> io::Result<()> {
-        let upto = upto.next_multiple_of(PAGE as u64).min(self.len());
         let _one_at_a_time = crate::lock::lock(&self.preparing);
-        let start = self.ready().max(from / PAGE as u64 * PAGE as u64);
+        let (start, upto) = self.unready(from, upto);
         self.take_space(start, upto, disk)
+    }
+
+    /// Whole pages of `from..upto` that are not ready.
+    fn unready(&self, from: u64, upto: u64) -> (u64, u64) {
+        let start = self.ready().max(from / PAGE as u64 * PAGE as u64);
+        (start, upto.next_multiple_of(PAGE as u64).min(self.len()))
     }
 
     fn take_space(&self, start: u64, upto: u64, disk: &Disk) -> io::Result<()> {

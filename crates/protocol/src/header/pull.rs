@@ -76,3 +76,26 @@ headers! {
         consumer_group: Option<Cow<'a, str>> = "consumerGroup",
     }
 }
+
+impl<'a> PullMessage<'a> {
+    /// A pull of up to `max` messages of every tag that waits for nothing and commits nothing.
+    #[must_use]
+    pub fn of_all(group: &'a str, topic: &'a str, queue_id: i32, offset: i64, max: i32) -> Self {
+        Self {
+            consumer_group: group.into(),
+            topic: topic.into(),
+            queue_id,
+            queue_offset: offset,
+            max_msg_nums: max,
+            sys_flag: PULL_SUBSCRIPTION,
+            commit_offset: 0,
+            suspend_timeout_millis: 0,
+            subscription: Some("*".into()),
+            sub_version: 0,
+            expression_type: Some("TAG".into()),
+            max_msg_bytes: None,
+            request_source: None,
+            proxy_forward_client_id: None,
+        }
+    }
+}

@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use rmq_net::{Client, ClientOptions};
 use rmq_protocol::body::TopicConfigWrapper;
 use rmq_protocol::header::{
-    CreateTopic, PULL_SUBSCRIPTION, PullMessage, QueryConsumerOffset, QueryMessage, QueueHeader,
-    SendMessageV1, SendMessageV2, UpdateConsumerOffset,
+    CreateTopic, PullMessage, QueryConsumerOffset, QueryMessage, QueueHeader, SendMessageV1,
+    SendMessageV2, UpdateConsumerOffset,
 };
 use rmq_protocol::message::batch::{self, BatchItem};
 use rmq_protocol::message::properties::{self, names};
@@ -327,22 +327,13 @@ fn header(queue: Queue, properties: Option<String>) -> SendMessageV1<'static> {
 }
 
 fn pull(queue: Queue, offset: i64) -> Command {
-    Command::request(code::PULL_MESSAGE).with_header(&PullMessage {
-        consumer_group: READER.into(),
-        topic: queue.topic_name().into(),
-        queue_id: queue.queue.into(),
-        queue_offset: offset,
-        max_msg_nums: PULL_MESSAGES,
-        sys_flag: PULL_SUBSCRIPTION,
-        commit_offset: 0,
-        suspend_timeout_millis: 0,
-        subscription: Some("*".into()),
-        sub_version: 0,
-        expression_type: Some("TAG".into()),
-        max_msg_bytes: None,
-        request_source: None,
-        proxy_forward_client_id: None,
-    })
+    Command::request(code::PULL_MESSAGE).with_header(&PullMessage::of_all(
+        READER,
+        &queue.topic_name(),
+        queue.queue.into(),
+        offset,
+        PULL_MESSAGES,
+    ))
 }
 
 fn has_key(text: &[u8], number: u64) -> bool {

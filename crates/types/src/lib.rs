@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod epoch;
 mod hash;
 mod ids;
 pub mod limits;
@@ -12,6 +13,7 @@ mod names;
 pub mod system;
 mod time;
 
+pub use epoch::{MasterEpoch, Moment, SyncStateSetEpoch};
 pub use hash::{crc32_masked, java_hash};
 pub use ids::{BrokerId, CommitLogOffset, MASTER_ID, QueueId, QueueOffset};
 pub use names::{BrokerName, ClusterName, GroupName, NameError, TopicName, is_name_byte};

@@ -1,200 +1,35 @@
 //! Fuzz targets: functions that take any bytes and panic only where a promise is broken.
 //!
-//! The tests below drive them with random bytes, with random JSON-like text and with fixtures that
-//! were cut and changed; a fuzzer can drive them through the `fuzz` feature.
+//! **Invariant:** each target takes every input there is, does work in proportion to its length, and
+//! keeps nothing. The tests drive them with random bytes, with random JSON-like text and with valid
+//! inputs that were changed, cut and joined; a fuzzer can drive them through the `fuzz` feature.
 
-use crate::{
-    body::{
-        CheckClientRequest, ClusterInfo, ConsumeStats, ConsumerConnection, ConsumerOffsets,
-        ConsumerRunningInfo, ConsumerStatusBody, DataVersion, HeartbeatData, KvTable,
-        LockBatchRequest, QueryAssignmentRequest, RegisterBrokerBody, ResetOffsetBody,
-        SubscriptionGroupWrapper, TopicConfigWrapper, TopicList, TopicRouteData, TopicStatsTable,
-    },
-    java_properties,
-    json::{self, JsonError},
-};
+mod bodies;
+mod messages;
+mod wire;
 
-/// What references may add to a text.
-const REFERENCES_ADD_MAX: usize = 2 * 1024 * 1024;
+pub use bodies::{fuzz_bodies, fuzz_json, fuzz_properties, fuzz_registration};
+pub use messages::{fuzz_batch, fuzz_ids, fuzz_message_properties, fuzz_records};
+pub use wire::{fuzz_binary_header, fuzz_frames, fuzz_json_header};
 
-/// Any text is refused or becomes text that is taken again, unchanged, and is not much longer.
-pub fn fuzz_json(data: &[u8]) {
-    let Ok(strict) = json::lenient(data) else {
-        return;
-    };
-    assert!(
-        strict.len() <= 2 * data.len() + REFERENCES_ADD_MAX,
-        "output is bounded"
-    );
-    if serde_json::from_slice::<serde_json::Value>(&strict).is_ok() && !has_reference(&strict) {
-        let again = json::lenient(&strict).expect("strict JSON is taken");
-        assert_eq!(again, strict, "strict JSON comes back as it is");
-    }
-}
-
-fn has_reference(text: &[u8]) -> bool {
-    text.windows(6).any(|part| part == b"\"$ref\"")
-}
-
-/// Any text that reads as a body is written as text that reads as the same body.
-pub fn fuzz_bodies(data: &[u8]) {
-    fn trip<T: PartialEq + std::fmt::Debug>(
-        data: &[u8],
-        read: fn(&[u8]) -> Result<T, JsonError>,
-        write: fn(&T) -> Vec<u8>,
-    ) {
-        if let Ok(body) = read(data) {
-            let again = read(&write(&body));
-            assert_eq!(
-                again.ok().as_ref(),
-                Some(&body),
-                "a body survives writing and reading"
-            );
-        }
-    }
-    macro_rules! trips {
-        ($($name:ident)+) => { $( trip(data, $name::from_json, $name::to_json); )+ };
-    }
-    trips! {
-        CheckClientRequest ClusterInfo ConsumerConnection ConsumerOffsets ConsumerStatusBody
-        DataVersion HeartbeatData KvTable LockBatchRequest QueryAssignmentRequest
-        RegisterBrokerBody ResetOffsetBody SubscriptionGroupWrapper TopicConfigWrapper TopicList
-        TopicRouteData
-    }
-    if let Ok(route) = TopicRouteData::from_json(data) {
-        let again = TopicRouteData::from_json(&route.to_json_legacy());
-        assert_eq!(again.ok(), Some(route), "a route survives its old form");
-    }
-    // Fractions may change in their last digit, so these are only read and written.
-    let _ = ConsumeStats::from_json(data).map(|body| body.to_json());
-    let _ = TopicStatsTable::from_json(data).map(|body| body.to_json());
-    let _ = ConsumerRunningInfo::from_json(data);
-}
-
-/// Any bytes are refused or taken as a compressed registration, without inflating without end.
-pub fn fuzz_registration(data: &[u8]) {
-    let _ = RegisterBrokerBody::decode(data, true, 0, 479);
-    let _ = RegisterBrokerBody::decode(data, false, 0, 0);
-}
-
-/// Any text is refused or reads as pairs that are written and read again the same.
-pub fn fuzz_properties(data: &[u8]) {
-    let Ok(pairs) = java_properties::parse(data) else {
-        return;
-    };
-    let size: usize = pairs
-        .iter()
-        .map(|pair| pair.key.len() + pair.value.len())
-        .sum();
-    assert!(size <= data.len(), "output is bounded");
-    let text = java_properties::write(pairs.iter().map(|pair| (&pair.key, &pair.value)));
-    let again = java_properties::parse(text.as_bytes()).expect("our own text is taken");
-    assert_eq!(again.len(), pairs.len());
-    for (one, other) in again.iter().zip(&pairs) {
-        assert_eq!((&one.key, &one.value), (&other.key, &other.value));
+/// Every target, one after the other.
+pub fn fuzz_all(data: &[u8]) {
+    for target in [
+        fuzz_frames,
+        fuzz_json_header,
+        fuzz_binary_header,
+        fuzz_records,
+        fuzz_batch,
+        fuzz_message_properties,
+        fuzz_ids,
+        fuzz_json,
+        fuzz_bodies,
+        fuzz_registration,
+        fuzz_properties,
+    ] {
+        target(data);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const FIXTURES: [&str; 2] = [
-        include_str!("../tests/fixtures/bodies.golden"),
-        include_str!("../tests/fixtures/admin_bodies.golden"),
-    ];
-
-    fn all(data: &[u8]) {
-        fuzz_json(data);
-        fuzz_bodies(data);
-        fuzz_registration(data);
-        fuzz_properties(data);
-    }
-
-    fn fixtures() -> Vec<Vec<u8>> {
-        let lines = FIXTURES.iter().flat_map(|text| text.lines());
-        let hex = lines.filter_map(|line| line.split_once(' ').filter(|(name, _)| *name != "#"));
-        hex.map(|(_, hex)| {
-            (0..hex.len() / 2)
-                .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
-                .collect()
-        })
-        .collect()
-    }
-
-    fn json_like() -> impl Strategy<Value = String> {
-        let token = prop_oneof![
-            prop::sample::select(vec![
-                "{",
-                "}",
-                "[",
-                "]",
-                ",",
-                ":",
-                "null",
-                "true",
-                "0",
-                "-1",
-                "12",
-                "1.5e3",
-                "\"a\"",
-                "\"$ref\"",
-                "\"$.a\"",
-                "\"offsetTable\"",
-                "\"topic\"",
-                "\"queueId\"",
-                " ",
-                "\n",
-                "\\",
-                "\"\\u00e9\"",
-                "{\"a\":",
-                "{1:",
-                "{{\"topic\":\"T\"}:",
-                "\"brokerDatas\":[{",
-            ])
-            .prop_map(str::to_owned),
-            ".{0,3}",
-        ];
-        prop::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
-    }
-
-    proptest! {
-        #[test]
-        fn random_bytes_break_nothing(data in prop::collection::vec(any::<u8>(), 0..256)) {
-            all(&data);
-        }
-
-        #[test]
-        fn random_json_like_text_breaks_nothing(text in json_like()) {
-            all(text.as_bytes());
-        }
-
-        #[test]
-        fn changed_fixtures_break_nothing(
-            which in any::<prop::sample::Index>(),
-            cut in any::<prop::sample::Index>(),
-            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-            keep in any::<bool>(),
-        ) {
-            let fixtures = fixtures();
-            let mut data = fixtures[which.index(fixtures.len())].clone();
-            if !keep {
-                data.truncate(cut.index(data.len() + 1));
-            }
-            for (at, byte) in changes {
-                if !data.is_empty() {
-                    let at = at.index(data.len());
-                    data[at] = byte;
-                }
-            }
-            all(&data);
-        }
-
-        #[test]
-        fn random_properties_text_breaks_nothing(text in "[ -~\t\n\r\u{c}é]{0,64}") {
-            fuzz_properties(text.as_bytes());
-        }
-    }
-}
+mod tests;

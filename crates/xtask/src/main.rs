@@ -1,10 +1,11 @@
 //! Project chores: `cargo xtask tidy` checks what the compiler does not, `cargo xtask test` runs
-//! every test there is.
+//! every test there is, `cargo xtask image` makes the container image.
 //!
 //! **Invariant:** a chore that finds something says what to do about it, and exits with 1. The last
 //! line of `test` is `N passed, N failed`.
 #![forbid(unsafe_code)]
 
+mod image;
 mod test;
 mod tidy;
 mod workspace;
@@ -14,11 +15,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask tidy
        cargo xtask test [--only unit|kill|java|go|mqadmin|swap|clients|all]
+       cargo xtask image [--profile dev] [--name NAME:TAG] [--out FILE]
 
 tidy   layers, sizes, headers, names, ignored tests, generated files, machine paths
 test   unit and property tests, a release build, then kills under load (25 times in each
        way to flush; E2E_KILL_ROUNDS=50 for more) and the official clients against it;
-       installs a JDK, Maven and Go on Debian if it may, else says what is missing";
+       installs a JDK, Maven and Go on Debian if it may, else says what is missing
+image  one static program as an OCI archive [target/image/rocketmq.tar] that docker load,
+       kind load image-archive and ctr images import take; no daemon is needed";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["test"] => test::run("all"),
         ["test", "--only", what] => test::run(what),
+        ["image", options @ ..] => image::Options::parse(options).and_then(|o| image::run(&o)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

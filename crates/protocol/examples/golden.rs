@@ -10,7 +10,7 @@ use std::{
     net::SocketAddr,
 };
 
-use common::{ADMIN_BODIES, BODIES, RECORDS, bodies, fixture, frames, hex};
+use common::{ADMIN_BODIES, BODIES, RECORDS, bodies, fixture, frames, hex, pop};
 use rmq_protocol::{
     java_properties,
     message::{OffsetId, Record, batch, properties},
@@ -49,7 +49,7 @@ fn main() -> io::Result<()> {
             hex(&route.to_json_legacy())
         )?;
     }
-    for (name, bytes) in others() {
+    for (name, bytes) in others().into_iter().chain(pop::all()) {
         writeln!(out, "{name} {}", hex(&bytes))?;
     }
     Ok(())

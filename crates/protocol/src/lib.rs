@@ -11,5 +11,6 @@ pub mod header;
 pub mod java_properties;
 pub mod json;
 pub mod message;
+pub mod pop;
 pub mod remoting;
 mod scan;

@@ -10,6 +10,7 @@ mod hash;
 mod ids;
 pub mod limits;
 mod names;
+pub mod pop;
 pub mod system;
 mod time;
 

@@ -11,6 +11,7 @@ use std::fmt::Write;
 
 pub mod bodies;
 pub mod frames;
+pub mod pop;
 
 /// The lines of one fixture file.
 pub fn lines(text: &str) -> Vec<(String, Vec<u8>)> {
@@ -39,6 +40,8 @@ pub const BODIES: &str = include_str!("../fixtures/bodies.golden");
 pub const ADMIN_BODIES: &str = include_str!("../fixtures/admin_bodies.golden");
 /// Records, ids, properties.
 pub const RECORDS: &str = include_str!("../fixtures/records.golden");
+/// Handles, texts, records and bodies of pop.
+pub const POP: &str = include_str!("../fixtures/pop.golden");
 
 /// Lower-case hexadecimal text.
 pub fn hex(bytes: &[u8]) -> String {

@@ -37,6 +37,7 @@ public final class Main {
         files.put("bodies", Bodies.cases());
         files.put("admin_bodies", AdminBodies.cases());
         files.put("records", Records.cases());
+        files.put("pop", Pop.cases());
         return files;
     }
 

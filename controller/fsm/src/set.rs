@@ -1,0 +1,70 @@
+//! Changes of a SyncStateSet.
+//!
+//! **Invariant:** only the master of the present epoch alters its set, one change after the other,
+//! and never to a set without itself or with a broker that is not alive. The refusals come in the
+//! Java controller's order.
+
+use crate::{
+    command::{AlterSyncStateSet, Settle},
+    outcome::{Outcome, Refusal},
+    state::State,
+};
+
+pub(crate) fn alter(state: &mut State, command: &AlterSyncStateSet) -> Result<Outcome, Refusal> {
+    let group = state.groups.get_mut(&command.group);
+    let group = group.ok_or(Refusal::SetUnalterable("the group is not known"))?;
+    if command.set == group.set {
+        return Err(Refusal::SetUnalterable("the set is the present one"));
+    }
+    if group.master != Some(command.master) {
+        return Err(Refusal::InvalidMaster);
+    }
+    if command.master_epoch != group.epoch {
+        return Err(Refusal::FencedMasterEpoch {
+            current: group.epoch,
+        });
+    }
+    if command.set_epoch != group.set_epoch {
+        return Err(Refusal::FencedSetEpoch {
+            current: group.set_epoch,
+        });
+    }
+    let unknown = |id: &&rmq_types::BrokerId| !group.replicas.contains_key(*id);
+    if let Some(id) = command.set.iter().find(unknown) {
+        return Err(Refusal::InvalidReplica(*id));
+    }
+    if let Some(id) = command.set.iter().find(|id| !command.alive.contains(*id)) {
+        return Err(Refusal::NotAlive(*id));
+    }
+    if !command.set.contains(&command.master) {
+        return Err(Refusal::SetUnalterable("the master is not in the set"));
+    }
+    let next = group.set_epoch.next();
+    let next = next.ok_or(Refusal::SetUnalterable("no set epoch is left"))?;
+    group.set.clone_from(&command.set);
+    group.set_epoch = next;
+    Ok(Outcome::SetAltered {
+        set_epoch: next,
+        view: group.view(&command.group),
+    })
+}
+
+pub(crate) fn settle(state: &mut State, command: &Settle) -> Result<Outcome, Refusal> {
+    let group = state.groups.get_mut(&command.group);
+    let group = group.ok_or(Refusal::NotRegistered)?;
+    if group.master != Some(command.master) {
+        return Err(Refusal::InvalidMaster);
+    }
+    if command.master_epoch != group.epoch {
+        return Err(Refusal::FencedMasterEpoch {
+            current: group.epoch,
+        });
+    }
+    if command.set_epoch != group.set_epoch {
+        return Err(Refusal::FencedSetEpoch {
+            current: group.set_epoch,
+        });
+    }
+    group.unsettled = None;
+    Ok(Outcome::Settled)
+}

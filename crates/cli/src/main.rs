@@ -7,9 +7,11 @@
 
 mod admin;
 mod broker;
+mod broker_groups;
 mod crd;
 mod namesrv;
 mod observe;
+mod operator;
 mod role;
 mod up;
 
@@ -36,12 +38,14 @@ enum Command {
     Namesrv(namesrv::NamesrvArgs),
     /// Run a broker
     Broker(broker::BrokerArgs),
+    /// Run the operator of a Kubernetes cluster
+    Operator(operator::OperatorArgs),
     /// Look at and change a running cluster: topics, groups, messages
     Admin(admin::AdminArgs),
     /// Measure a broker or NameServer
     Bench(rmq_bench::BenchArgs),
     /// Print the CustomResourceDefinitions for kubectl apply
-    Crd,
+    Crd(crd::CrdArgs),
 }
 
 fn main() -> ExitCode {
@@ -49,9 +53,10 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Namesrv(args) => namesrv::run(&args),
         Command::Broker(args) => broker::run(&args),
+        Command::Operator(args) => operator::run(args),
         Command::Admin(args) => admin::run(args),
         Command::Bench(args) => rmq_bench::run(args),
-        Command::Crd => crd::run(),
+        Command::Crd(args) => crd::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,12 @@
 //! **Invariant:** the schema (`crd.rs`), the parser and `validate` all read these; no default or
 //! bound is written anywhere else, schema attributes aside, which a test compares with these.
 
-use crate::cluster::{BrokersSpec, Flush, NameServerSpec, StorageSpec};
+use crate::cluster::NameServerSpec;
+use crate::cluster::brokers::{
+    BrokersSpec, Flush, PlacementSpec, ReadFromReplicaSpec, ReplicationSpec, StorageSpec,
+};
+use crate::cluster::policy::RetainPolicy;
+use crate::duration::DurationText;
 use crate::quantity::ByteQuantity;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -39,26 +44,88 @@ pub const NAME_BYTES_MAX: usize = 40;
 /// Most keys in a `config` map.
 pub const CONFIG_KEYS_MAX: usize = 256;
 
-pub(crate) fn name_server() -> NameServerSpec {
-    NameServerSpec {
-        replicas: NAME_SERVER_REPLICAS,
-        config: BTreeMap::new(),
+/// `brokers.terminationGracePeriod`.
+pub const TERMINATION_GRACE_SECONDS: u32 = 120;
+/// `brokers.placement.topologyKey`.
+pub const TOPOLOGY_KEY: &str = "kubernetes.io/hostname";
+/// `brokers.readFromReplica.maxLag`.
+pub const READ_LAG_MAX: &str = "256Mi";
+/// `brokers.storage.autoExpand.thresholdPercent`.
+pub const EXPAND_THRESHOLD_PERCENT: i32 = 80;
+/// `brokers.storage.autoExpand.step`.
+pub const EXPAND_STEP: &str = "10Gi";
+/// `updateStrategy.canary.soak`.
+pub const CANARY_SOAK_SECONDS: u32 = 60;
+/// `scaleIn.timeout`.
+pub const SCALE_IN_TIMEOUT: &str = "24h";
+/// `listeners[].port`.
+pub const LISTENER_PORT: i32 = 10_911;
+/// Most `listeners`: a broker registers one address.
+pub const LISTENERS_MAX: usize = 1;
+/// Least memory of a broker, in bytes.
+pub const BROKER_MEMORY_MIN: u64 = 128 << 20;
+/// Least memory of a NameServer, in bytes.
+pub const NAME_SERVER_MEMORY_MIN: u64 = 32 << 20;
+/// Queues of a Topic object.
+pub const TOPIC_QUEUES: i32 = 8;
+/// Bounds of queues of a Topic object.
+pub const TOPIC_QUEUES_RANGE: RangeInclusive<i32> = 1..=1024;
+/// `retryMaxTimes` of a ConsumerGroup object.
+pub const RETRY_MAX_TIMES: i32 = 16;
+/// `timeout` of an Operation.
+pub const OPERATION_TIMEOUT: &str = "10m";
+/// `ttlAfterFinished` of an Operation.
+pub const OPERATION_TTL: &str = "24h";
+
+impl Default for NameServerSpec {
+    fn default() -> Self {
+        Self {
+            replicas: NAME_SERVER_REPLICAS,
+            external_ref: Vec::new(),
+            config: BTreeMap::new(),
+            resources: None,
+            pod_template: None,
+        }
     }
 }
 
-pub(crate) fn name_server_replicas() -> i32 {
-    NAME_SERVER_REPLICAS
+impl Default for BrokersSpec {
+    fn default() -> Self {
+        Self {
+            groups: BROKER_GROUPS,
+            name_prefix: broker_name_prefix(),
+            replicas_per_group: REPLICAS_PER_GROUP,
+            replication: ReplicationSpec::default(),
+            read_from_replica: ReadFromReplicaSpec::default(),
+            storage: StorageSpec::default(),
+            flush: Flush::Async,
+            config: BTreeMap::new(),
+            group_overrides: Vec::new(),
+            placement: PlacementSpec::default(),
+            resources: None,
+            pod_template: None,
+            termination_grace_period: termination_grace(),
+        }
+    }
 }
 
-pub(crate) fn brokers() -> BrokersSpec {
-    BrokersSpec {
-        groups: BROKER_GROUPS,
-        name_prefix: broker_name_prefix(),
-        replicas_per_group: REPLICAS_PER_GROUP,
-        storage: storage(),
-        flush: Flush::Async,
-        config: BTreeMap::new(),
+impl Default for StorageSpec {
+    fn default() -> Self {
+        Self {
+            class: None,
+            size: storage_size(),
+            retain_policy: RetainPolicy::Retain,
+            auto_expand: None,
+        }
     }
+}
+
+fn quantity(text: &str) -> ByteQuantity {
+    ByteQuantity::parse(text).expect("default sizes are quantities: tested below")
+}
+
+fn duration(text: &str) -> DurationText {
+    DurationText::parse(text).expect("default durations are lengths of time: tested below")
 }
 
 pub(crate) fn broker_groups() -> i32 {
@@ -73,14 +140,12 @@ pub(crate) fn replicas_per_group() -> i32 {
     REPLICAS_PER_GROUP
 }
 
-pub(crate) fn storage() -> StorageSpec {
-    StorageSpec {
-        size: storage_size(),
-    }
+pub(crate) fn termination_grace() -> DurationText {
+    DurationText::seconds(TERMINATION_GRACE_SECONDS)
 }
 
 pub(crate) fn storage_size() -> ByteQuantity {
-    ByteQuantity::parse(STORAGE_SIZE).expect("the default size is a quantity: tested below")
+    quantity(STORAGE_SIZE)
 }
 
 pub(crate) fn controller_replicas() -> i32 {
@@ -91,12 +156,53 @@ pub(crate) fn proxy_replicas() -> i32 {
     PROXY_REPLICAS
 }
 
+pub(crate) fn expand_threshold() -> i32 {
+    EXPAND_THRESHOLD_PERCENT
+}
+
+pub(crate) fn expand_step() -> ByteQuantity {
+    quantity(EXPAND_STEP)
+}
+
+pub(crate) fn listener_port() -> i32 {
+    LISTENER_PORT
+}
+
+pub(crate) fn topic_queues() -> i32 {
+    TOPIC_QUEUES
+}
+
+pub(crate) fn retry_max_times() -> i32 {
+    RETRY_MAX_TIMES
+}
+
+pub(crate) fn operation_timeout() -> DurationText {
+    duration(OPERATION_TIMEOUT)
+}
+
+pub(crate) fn operation_ttl() -> DurationText {
+    duration(OPERATION_TTL)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_default_size_is_a_quantity() {
-        assert_eq!(storage_size().bytes(), 20 << 30);
+    fn the_default_sizes_and_durations_can_be_read() {
+        for (text, bytes) in [
+            (STORAGE_SIZE, 20 << 30),
+            (READ_LAG_MAX, 256 << 20),
+            (EXPAND_STEP, 10 << 30),
+        ] {
+            assert_eq!(quantity(text).bytes(), bytes);
+        }
+        for (text, seconds) in [
+            (SCALE_IN_TIMEOUT, 86_400),
+            (OPERATION_TIMEOUT, 600),
+            (OPERATION_TTL, 86_400),
+        ] {
+            assert_eq!(duration(text).get().as_secs(), seconds);
+        }
     }
 }

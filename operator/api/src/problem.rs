@@ -49,6 +49,8 @@ pub enum Field {
     ControllerReplicas,
     /// `spec.proxy.replicas`
     ProxyReplicas,
+    /// Any other field of the manifest, by its path from `spec`.
+    Spec(String),
 }
 
 impl fmt::Display for Field {
@@ -73,6 +75,7 @@ impl fmt::Display for Field {
             }
             Self::ControllerReplicas => f.write_str("spec.controller.replicas"),
             Self::ProxyReplicas => f.write_str("spec.proxy.replicas"),
+            Self::Spec(path) => write!(f, "spec.{}", path.escape_debug()),
         }
     }
 }
@@ -134,6 +137,24 @@ pub enum Reason {
     /// The value would break the line of a properties file.
     #[error("its value holds a line break or control character")]
     BadValue,
+    /// Fields that do not go together, or a value that cannot be carried out; see `rules`.
+    #[error("{says}")]
+    Rule {
+        /// What must hold.
+        says: &'static str,
+    },
+    /// The same thing named twice.
+    #[error("names {what} twice")]
+    Twice {
+        /// What.
+        what: String,
+    },
+    /// Cannot be changed.
+    #[error("cannot be changed: it was {was}")]
+    Immutable {
+        /// What it was.
+        was: String,
+    },
     /// Too many keys.
     #[error("has {count} keys, more than {max}")]
     TooManyKeys {

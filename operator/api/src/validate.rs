@@ -3,12 +3,18 @@
 //! **Invariant:** all problems at once, in the order of the manifest; no problem stops the search.
 //! What only a running part can know (unknown configuration keys, free ports) is not asked here.
 
-use crate::cluster::{BrokersSpec, NameServerSpec, RocketMQCluster};
+mod change;
+mod parts;
+
+use crate::cluster::brokers::BrokersSpec;
+use crate::cluster::{NameServerSpec, RocketMQCluster};
 use crate::defaults;
 use crate::problem::{Field, Problem, Reason};
 use rmq_types::ClusterName;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+
+pub use change::validate_change;
 
 /// Everything that is wrong with `cluster`.
 #[must_use]
@@ -50,6 +56,8 @@ pub fn validate(cluster: &RocketMQCluster) -> Vec<Problem> {
             defaults::PROXY_REPLICAS_RANGE,
         );
     }
+    parts::listeners(&spec.listeners, &mut found);
+    parts::policies(spec, &mut found);
     found.0
 }
 
@@ -64,6 +72,14 @@ fn name_server(spec: &NameServerSpec, found: &mut Findings) {
         Field::NameServerConfig,
         Field::NameServerConfigKey,
         owned_name_server_key,
+    );
+    parts::external(&spec.external_ref, found);
+    parts::pods(
+        "nameServer",
+        spec.resources.as_ref(),
+        spec.pod_template.as_ref(),
+        &parts::NAME_SERVER_FLOOR,
+        found,
     );
 }
 
@@ -83,21 +99,33 @@ fn brokers(spec: &BrokersSpec, found: &mut Findings) {
         spec.replicas_per_group,
         defaults::REPLICAS_PER_GROUP_RANGE,
     );
+    parts::replication(spec, found);
     if spec.storage.size.bytes() == 0 {
         found.add(Field::StorageSize, Reason::Zero);
     }
+    parts::auto_expand(&spec.storage, found);
     found.config(
         &spec.config,
         Field::BrokerConfig,
         Field::BrokerConfigKey,
         owned_broker_key,
     );
+    parts::overrides(spec, found);
+    parts::pods(
+        "brokers",
+        spec.resources.as_ref(),
+        spec.pod_template.as_ref(),
+        &parts::BROKER_FLOOR,
+        found,
+    );
+    parts::grace(spec, found);
 }
 
 /// Which field of the manifest, or which part of the system, sets this key of `broker.conf`.
 #[must_use]
 pub fn owned_broker_key(key: &str) -> Option<&'static str> {
     Some(match key {
+        "brokerPermission" => "the operator, when a group opens or drains",
         "brokerClusterName" => "spec.clusterName",
         "brokerName" => "spec.brokers.namePrefix",
         "flushDiskType" => "spec.brokers.flush",
@@ -142,6 +170,10 @@ struct Findings(Vec<Problem>);
 impl Findings {
     fn add(&mut self, field: Field, reason: Reason) {
         self.0.push(Problem { field, reason });
+    }
+
+    fn rule(&mut self, path: impl Into<String>, says: &'static str) {
+        self.add(Field::Spec(path.into()), Reason::Rule { says });
     }
 
     /// Whether a problem was found.

@@ -5,19 +5,16 @@
 use super::Finding;
 use crate::workspace;
 use anyhow::Context as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const CRDS: &str = "crds/rocketmqclusters.yaml";
+const CRDS: &str = "crds";
 const GENERATE: &str = "cargo run --quiet --package rocketmq -- crd";
 
-/// Compares `crds/` with what `rocketmq crd` prints, once there is such a file.
+/// Compares the files of `crds/`, one after the other, with what `rocketmq crd` prints.
 pub(super) fn check() -> anyhow::Result<Vec<Finding>> {
-    let path = Path::new(CRDS);
-    let committed = workspace::root().join(path);
-    if !committed.exists() {
-        return Ok(Vec::new());
-    }
+    let folder = workspace::root().join(CRDS);
+    let committed = joined(&folder)?;
     let mut words = GENERATE.split(' ');
     let program = words.next().unwrap_or_default();
     let output = Command::new(program)
@@ -30,9 +27,32 @@ pub(super) fn check() -> anyhow::Result<Vec<Finding>> {
         "`{GENERATE}` failed: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    if std::fs::read(&committed)? == output.stdout {
+    if committed == output.stdout {
         return Ok(Vec::new());
     }
-    let problem = format!("is not what the types say: run `{GENERATE} > {CRDS}`");
-    Ok(vec![Finding::new(path, 0, problem)])
+    let problem = format!("is not what the types say: run `{GENERATE} --dir {CRDS}`");
+    Ok(vec![Finding::new(Path::new(CRDS), 0, problem)])
+}
+
+/// The YAML files of `folder` in the order of their names, as one text.
+fn joined(folder: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let entries = folder
+        .read_dir()
+        .with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "yaml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut text = Vec::new();
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 {
+            text.extend_from_slice(b"---\n");
+        }
+        text.extend(std::fs::read(path)?);
+    }
+    Ok(text)
 }

@@ -5,9 +5,26 @@ use crate::{defaults, parse_manifest};
 use kube::core::cel::Validator;
 use serde_json::Value;
 
-fn committed() -> &'static str {
-    include_str!("../../../../crds/rocketmqclusters.yaml")
-}
+/// The committed files, in the order of their names.
+const COMMITTED: [(&str, &str); 5] = [
+    (
+        "brokergroups.yaml",
+        include_str!("../../../../crds/brokergroups.yaml"),
+    ),
+    (
+        "consumergroups.yaml",
+        include_str!("../../../../crds/consumergroups.yaml"),
+    ),
+    (
+        "operations.yaml",
+        include_str!("../../../../crds/operations.yaml"),
+    ),
+    (
+        "rocketmqclusters.yaml",
+        include_str!("../../../../crds/rocketmqclusters.yaml"),
+    ),
+    ("topics.yaml", include_str!("../../../../crds/topics.yaml")),
+];
 
 fn schema() -> Value {
     let version = rocketmq_cluster().spec.versions.remove(0);
@@ -36,11 +53,46 @@ fn outcome<E: std::fmt::Display>(result: Result<(), E>) -> String {
 }
 
 #[test]
-fn the_committed_definition_is_the_one_the_types_give() {
-    assert!(
-        yaml().unwrap() == committed(),
-        "crds/rocketmqclusters.yaml is stale: run `rocketmq crd > crds/rocketmqclusters.yaml`"
-    );
+fn the_committed_definitions_are_those_the_types_give() {
+    for ((name, text), (committed_name, committed)) in files().unwrap().iter().zip(COMMITTED) {
+        assert_eq!(name, committed_name);
+        assert!(
+            text == committed,
+            "crds/{name} is stale: run `rocketmq crd --dir crds`"
+        );
+    }
+    let texts: Vec<&str> = COMMITTED.iter().map(|(_, text)| *text).collect();
+    assert_eq!(yaml().unwrap(), texts.join("---\n"));
+}
+
+#[test]
+fn no_definition_is_too_large_to_be_applied_from_a_client() {
+    for definition in all() {
+        let json = serde_json::to_string(&definition).unwrap();
+        // `kubectl apply` keeps the object in an annotation; annotations hold 256 KiB in all.
+        assert!(json.len() < 200 << 10, "{} bytes", json.len());
+    }
+}
+
+#[test]
+fn every_kind_has_short_name_category_status_and_columns() {
+    for definition in all() {
+        let names = &definition.spec.names;
+        assert_eq!(names.short_names.as_ref().map(Vec::len), Some(1));
+        assert_eq!(
+            names.categories.as_deref(),
+            Some(["rocketmq".to_owned()].as_slice())
+        );
+        let version = definition.spec.versions.first().unwrap();
+        let subresources = version.subresources.as_ref().unwrap();
+        assert!(subresources.status.is_some(), "{}", names.kind);
+        assert_eq!(
+            subresources.scale.is_some(),
+            names.kind == "RocketMQCluster"
+        );
+        let columns = version.additional_printer_columns.as_ref().unwrap();
+        assert!(columns.iter().any(|column| column.name == "Age"));
+    }
 }
 
 #[test]

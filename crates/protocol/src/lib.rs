@@ -7,6 +7,7 @@
 pub mod body;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod ha;
 pub mod header;
 pub mod java_properties;
 pub mod json;

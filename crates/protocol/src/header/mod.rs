@@ -4,6 +4,9 @@
 //! that is none becomes a [`FieldError`] naming the field; servers answer it with code 1.
 
 mod client;
+mod controller;
+#[cfg(test)]
+mod controller_tests;
 mod field;
 mod group;
 mod namesrv;
@@ -15,6 +18,7 @@ mod stats;
 mod topic;
 
 pub use client::*;
+pub use controller::*;
 pub use field::{DecodeHeader, EncodeHeader, FieldError};
 pub use group::*;
 pub use namesrv::*;

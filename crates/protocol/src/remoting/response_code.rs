@@ -49,5 +49,19 @@ codes! {
     NOT_LEADER_FOR_QUEUE = 501, "Static topic served elsewhere.";
     ILLEGAL_OPERATION = 604, "Not possible in this state.";
     GO_AWAY = 1500, "Reconnect elsewhere.";
+    CONTROLLER_FENCED_MASTER_EPOCH = 2000, "The master's epoch is another one.";
+    CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH = 2001, "The SyncStateSet's epoch is another one.";
+    CONTROLLER_INVALID_MASTER = 2002, "The sender is not the master.";
+    CONTROLLER_INVALID_REPLICAS = 2003, "The set holds a broker that is not registered.";
+    CONTROLLER_MASTER_NOT_AVAILABLE = 2004, "The group has no master.";
+    CONTROLLER_INVALID_REQUEST = 2005, "The request lacks what it needs.";
+    CONTROLLER_BROKER_NOT_ALIVE = 2006, "The set holds a broker that is not alive.";
     CONTROLLER_NOT_LEADER = 2007, "Another controller leads.";
+    CONTROLLER_BROKER_METADATA_NOT_EXIST = 2008, "The group is not known.";
+    CONTROLLER_INVALID_CLEAN_BROKER_METADATA = 2009, "These ids cannot be cleaned.";
+    CONTROLLER_BROKER_NEED_TO_BE_REGISTERED = 2010, "The broker must register first.";
+    CONTROLLER_MASTER_STILL_EXIST = 2011, "The present master stays.";
+    CONTROLLER_ELECT_MASTER_FAILED = 2012, "Nobody can be elected.";
+    CONTROLLER_ALTER_SYNC_STATE_SET_FAILED = 2013, "The set cannot be altered so.";
+    CONTROLLER_BROKER_ID_INVALID = 2014, "The id is taken.";
 }

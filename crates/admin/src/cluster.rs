@@ -50,6 +50,12 @@ impl BrokerRuntime {
             .filter(|ratio| *ratio >= 0.0)
     }
 
+    /// Where its log ends, in bytes.
+    #[must_use]
+    pub fn log_end(&self) -> Option<i64> {
+        self.get("commitLogMaxOffset")?.parse().ok()
+    }
+
     /// Messages stored since midnight.
     #[must_use]
     pub fn in_today(&self) -> Option<i64> {

@@ -7,6 +7,7 @@
 use rmq_net::CallError;
 use rmq_protocol::{
     header::FieldError,
+    java_properties::PropertiesError,
     json::JsonError,
     message::{HexError, RecordError},
     remoting::response_code,
@@ -61,6 +62,16 @@ pub enum AskError {
         /// What is wrong.
         source: RecordError,
     },
+    /// The answer's body is no properties text.
+    #[error("{addr} answered request {request} with a broken configuration: {source}")]
+    Properties {
+        /// Who answered.
+        addr: String,
+        /// The request code.
+        request: i32,
+        /// What is wrong.
+        source: PropertiesError,
+    },
     /// The broker group has no master now: there is nobody to ask.
     #[error("broker group {broker} has no master")]
     NoMaster {
@@ -93,6 +104,7 @@ impl AskError {
             | Self::Header { .. }
             | Self::Body { .. }
             | Self::Record { .. }
+            | Self::Properties { .. }
             | Self::NoMaster { .. } => None,
         }
     }
@@ -106,7 +118,8 @@ impl AskError {
             Self::Refused { .. }
             | Self::Header { .. }
             | Self::Body { .. }
-            | Self::Record { .. } => false,
+            | Self::Record { .. }
+            | Self::Properties { .. } => false,
         }
     }
 
@@ -123,7 +136,10 @@ impl AskError {
                     | response_code::FLOW_CONTROL
                     | response_code::GO_AWAY
             ),
-            Self::Header { .. } | Self::Body { .. } | Self::Record { .. } => false,
+            Self::Header { .. }
+            | Self::Body { .. }
+            | Self::Record { .. }
+            | Self::Properties { .. } => false,
         }
     }
 }

@@ -13,7 +13,7 @@ use rmq_protocol::{
 use rmq_types::{GroupName, TopicName, system};
 
 use crate::{
-    AdminClient, Answers, AskError, Scope, TargetError, TopicDeletion,
+    AdminClient, Answers, AskError, Scope, Target, TargetError, TopicDeletion,
     answers::ask_all,
     client::{body, request},
 };
@@ -70,9 +70,9 @@ pub enum GroupOutcome {
 pub struct GroupDeletion {
     /// Each broker.
     pub brokers: Answers<()>,
-    /// Its retry topic; none if a broker failed.
+    /// Its retry topic; none if there was none or a broker failed.
     pub retry_topic: Option<TopicDeletion>,
-    /// Its dead-letter topic; none if it was to be kept or a broker failed.
+    /// Its dead-letter topic; none if there was none, it was to be kept or a broker failed.
     pub dead_letters: Option<TopicDeletion>,
 }
 
@@ -100,7 +100,8 @@ impl AdminClient {
         .await)
     }
 
-    async fn groups_at(&self, addr: &str) -> Result<Groups, AskError> {
+    /// All groups of the broker at `addr` (code 201).
+    pub async fn groups_at(&self, addr: &str) -> Result<Groups, AskError> {
         let code = request_code::GET_ALL_SUBSCRIPTIONGROUP_CONFIG;
         let answer = self.ask(addr, Command::request(code)).await?;
         let wrapper = body(addr, code, &answer, SubscriptionGroupWrapper::from_json)?;
@@ -180,14 +181,26 @@ impl AdminClient {
             return Ok(deletion);
         }
         if let Ok(topic) = TopicName::parse(&system::retry_topic(group.as_str())) {
-            deletion.retry_topic = Some(self.delete_topic_at(&topic, targets.clone(), None).await);
+            deletion.retry_topic = self.delete_own_topic(&topic, targets.clone()).await;
         }
         if !keep_dead_letters
             && let Ok(topic) = TopicName::parse(&system::dlq_topic(group.as_str()))
         {
-            deletion.dead_letters = Some(self.delete_topic_at(&topic, targets, None).await);
+            deletion.dead_letters = self.delete_own_topic(&topic, targets).await;
         }
         Ok(deletion)
+    }
+
+    /// Deletes a topic that may not be there. Brokers are asked in any case, for a topic that no
+    /// NameServer knows yet may be there; but then there is nothing to tell unless it failed.
+    async fn delete_own_topic(
+        &self,
+        topic: &TopicName,
+        targets: Vec<Target>,
+    ) -> Option<TopicDeletion> {
+        let was_there = self.route(topic).await.is_ok();
+        let deletion = self.delete_topic_at(topic, targets, None).await;
+        (was_there || !deletion.is_complete()).then_some(deletion)
     }
 }
 

@@ -11,7 +11,7 @@ use rmq_protocol::{
 };
 use rmq_types::{BrokerId, ClusterName, MASTER_ID, TopicName};
 
-use crate::{AdminClient, NameServerError, TargetError};
+use crate::{AdminClient, AskError, NameServerError, TargetError, client::body};
 
 /// One broker as NameServers know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,13 @@ impl AdminClient {
         let request = Command::request(request_code::GET_BROKER_CLUSTER_INFO);
         self.ask_name_servers_for(&request, ClusterInfo::from_json)
             .await
+    }
+
+    /// All clusters and brokers that the NameServer at `addr` knows (code 106).
+    pub async fn cluster_info_at(&self, addr: &str) -> Result<ClusterInfo, AskError> {
+        let code = request_code::GET_BROKER_CLUSTER_INFO;
+        let answer = self.ask(addr, Command::request(code)).await?;
+        body(addr, code, &answer, ClusterInfo::from_json)
     }
 
     /// The brokers that `scope` means, by name. Brokers given by address are not looked up when

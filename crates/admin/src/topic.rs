@@ -315,7 +315,8 @@ impl AdminClient {
         .await)
     }
 
-    async fn topic_status_at(
+    /// Bounds of every queue of a topic on the broker at `addr` (code 202).
+    pub async fn topic_status_at(
         &self,
         addr: &str,
         topic: &TopicName,

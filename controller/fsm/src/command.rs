@@ -70,6 +70,9 @@ pub struct AlterSyncStateSet {
     pub set: BTreeSet<BrokerId>,
     /// The epoch of the set that it replaces.
     pub set_epoch: SyncStateSetEpoch,
+    /// The set is the present one and only its epoch moves on, so that proposals whose answers were
+    /// lost can never be accepted. Java's brokers never ask for it.
+    pub renew: bool,
     /// Who is alive. A master that the leader holds for lost is not in here, so its set is frozen.
     pub alive: BTreeSet<BrokerId>,
 }

@@ -140,8 +140,10 @@ fn clean_winner(
     // everything, those who spoke after the last acknowledgement.
     let by_quorum = |ack: AckPolicy| matches!(ack, AckPolicy::Quorum(_));
     let fresh_only = by_quorum(group.ack) || group.unsettled.is_some();
+    // Where nothing was promised, a replica that lost bytes is as good as any.
+    let promised = group.ack != AckPolicy::Async;
     let reliable = living(group, election, |_, facts| {
-        !facts.may_lack && (facts.fresh || !fresh_only)
+        !(facts.may_lack && promised) && (facts.fresh || !fresh_only)
     });
     let heard = |members: &BTreeSet<BrokerId>| {
         let heard = members.iter().filter(|id| reliable.contains_key(id));

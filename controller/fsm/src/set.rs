@@ -13,7 +13,7 @@ use crate::{
 pub(crate) fn alter(state: &mut State, command: &AlterSyncStateSet) -> Result<Outcome, Refusal> {
     let group = state.groups.get_mut(&command.group);
     let group = group.ok_or(Refusal::SetUnalterable("the group is not known"))?;
-    if command.set == group.set {
+    if command.set == group.set && !command.renew {
         return Err(Refusal::SetUnalterable("the set is the present one"));
     }
     if group.master != Some(command.master) {
@@ -33,8 +33,15 @@ pub(crate) fn alter(state: &mut State, command: &AlterSyncStateSet) -> Result<Ou
     if let Some(id) = command.set.iter().find(unknown) {
         return Err(Refusal::InvalidReplica(*id));
     }
-    if let Some(id) = command.set.iter().find(|id| !command.alive.contains(*id)) {
+    let dead = |id: &&rmq_types::BrokerId| !command.alive.contains(*id);
+    if let Some(id) = command.set.iter().find(dead).filter(|_| !command.renew) {
         return Err(Refusal::NotAlive(*id));
+    }
+    if command.renew && command.set != group.set {
+        return Err(Refusal::SetUnalterable("a renewed set is the present one"));
+    }
+    if command.renew && !command.alive.contains(&command.master) {
+        return Err(Refusal::NotAlive(command.master));
     }
     if !command.set.contains(&command.master) {
         return Err(Refusal::SetUnalterable("the master is not in the set"));

@@ -69,6 +69,22 @@ fn a_changed_set_is_fenced_as_in_java() {
 }
 
 #[test]
+fn a_renewed_set_moves_its_epoch_on_so_a_lost_proposal_is_fenced() {
+    let mut state = three(AckPolicy::AllInSync);
+    let mut renew = alter(1, (1, 2), &[1, 2, 3], &[1]);
+    if let Command::AlterSyncStateSet(alter) = &mut renew {
+        alter.renew = true;
+    }
+    assert_eq!(code(&mut state, &renew), 0);
+    assert_eq!(code(&mut state, &alter(1, (1, 2), &[1], &[1])), 2001);
+    let mut other = alter(1, (1, 3), &[1, 2], &[1]);
+    if let Command::AlterSyncStateSet(alter) = &mut other {
+        alter.renew = true;
+    }
+    assert_eq!(code(&mut state, &other), 2013);
+}
+
+#[test]
 fn the_first_election_takes_a_registered_broker_only() {
     let mut state = State::default();
     let mut first = election(AckPolicy::AllInSync, &[]);

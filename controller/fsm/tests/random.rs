@@ -115,6 +115,7 @@ fn command() -> impl Strategy<Value = Command> {
                     group,
                     master,
                     master_epoch: MasterEpoch::new(epoch),
+                    renew: alive.len() == 1,
                     alive: alive.union(&set).copied().collect(),
                     set,
                     set_epoch: SyncStateSetEpoch::new(set_epoch),

@@ -94,6 +94,7 @@ pub fn alter(master: u64, epochs: (i32, i32), set: &[u64], alive: &[u64]) -> Com
         master_epoch: MasterEpoch::new(epochs.0),
         set: ids(set),
         set_epoch: SyncStateSetEpoch::new(epochs.1),
+        renew: false,
         alive: ids(alive),
     })
 }

@@ -220,8 +220,6 @@ words! {
         Paused,
         /// The pods are stopped on purpose.
         Hibernated,
-        /// It is being deleted.
-        Deleting,
     }
 }
 

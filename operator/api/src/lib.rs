@@ -87,7 +87,9 @@ pub use suggest::nearest;
 pub use topic::{
     ManagedMode, ObjectDeletionPolicy, Topic, TopicPermission, TopicSpec, TopicStatus, TopicType,
 };
-pub use validate::{owned_broker_key, owned_name_server_key, validate, validate_change};
+pub use validate::{
+    is_downgrade, owned_broker_key, owned_name_server_key, validate, validate_change,
+};
 
 /// The API group of every kind.
 pub const GROUP: &str = "rocketmq.rs";

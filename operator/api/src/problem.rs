@@ -143,6 +143,12 @@ pub enum Reason {
         /// What must hold.
         says: &'static str,
     },
+    /// The program that would read the key does not take it, in its own words.
+    #[error("{says}")]
+    Program {
+        /// What it says.
+        says: String,
+    },
     /// The same thing named twice.
     #[error("names {what} twice")]
     Twice {

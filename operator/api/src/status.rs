@@ -40,6 +40,9 @@ pub struct RocketMQClusterStatus {
     /// The roll that is going on or was the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,
+    /// What the operator waits for before it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_on: Option<WaitingOn>,
     /// The last time mastership moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failover: Option<FailoverRecord>,
@@ -174,6 +177,9 @@ pub struct WaitingOn {
     pub reason: String,
     /// Since when.
     pub since: Time,
+    /// Whether it takes longer than it should.
+    #[serde(default)]
+    pub late: bool,
 }
 
 /// One move of mastership.

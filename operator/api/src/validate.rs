@@ -14,7 +14,7 @@ use rmq_types::ClusterName;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-pub use change::validate_change;
+pub use change::{is_downgrade, validate_change};
 
 /// Everything that is wrong with `cluster`.
 #[must_use]

@@ -26,6 +26,8 @@ pub struct PodSeen {
     pub ordinal: i32,
     /// Revision of its template.
     pub revision: Option<String>,
+    /// Version of the program it runs (label).
+    pub version: Option<String>,
     /// Whether it is ready.
     pub ready: bool,
     /// Since when it is ready.
@@ -150,6 +152,7 @@ impl PodSeen {
                 .unwrap_or_default(),
             name,
             revision: label("controller-revision-hash"),
+            version: label("app.kubernetes.io/version"),
             ready: is_ready,
             ready_since: ready
                 .filter(|_| is_ready)

@@ -21,6 +21,8 @@ use rmq_types::Timestamp;
 pub use desired::{
     Desired, ExpandWanted, GroupWanted, NameServersWanted, ScaleInWanted, UpdateWanted,
 };
+pub(crate) use labels::role as member_role;
+pub(crate) use roll::unsafe_to_restart;
 pub use step::{Component, RestartReason, Step, Wait, WaitKind};
 
 /// What to do next, and what is waited for.

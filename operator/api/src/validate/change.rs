@@ -49,3 +49,78 @@ pub fn validate_change(old: &RocketMQCluster, new: &RocketMQCluster) -> Vec<Prob
     }
     found.0
 }
+
+/// Whether `target` is an older version than `current` by more than its last number: files that a
+/// newer one wrote may not be readable then. Texts that are no versions are no downgrade.
+#[must_use]
+pub fn is_downgrade(current: &str, target: &str) -> bool {
+    matches!((numbers(current), numbers(target)), (Some(current), Some(target)) if target < current)
+}
+
+fn numbers(version: &str) -> Option<(u64, u64)> {
+    let mut parts = version.split(['.', '-', '+']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_manifest;
+
+    fn cluster(spec: &str) -> RocketMQCluster {
+        let text = format!(
+            "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\nmetadata: {{name: a}}\n\
+             spec: {{version: 0.1.0, {spec}}}\n"
+        );
+        parse_manifest(&text).unwrap()
+    }
+
+    fn problems(old: &str, new: &str) -> Vec<String> {
+        validate_change(&cluster(old), &cluster(new))
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn what_cannot_follow_is_named_all_at_once() {
+        let found = problems(
+            "clusterName: a, brokers: {groups: 4, storage: {class: slow, size: 20Gi}}",
+            "clusterName: b, brokers: {groups: 2, namePrefix: x, storage: {class: fast, size: 10Gi}}",
+        );
+        let fields: Vec<_> = found.iter().filter_map(|p| p.split(':').next()).collect();
+        assert_eq!(
+            fields,
+            [
+                "spec.clusterName",
+                "spec.brokers.namePrefix",
+                "spec.brokers.storage.class",
+                "spec.brokers.groups",
+                "spec.brokers.storage.size"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_disk_that_one_override_shrinks_is_found() {
+        let old = "brokers: {groupOverrides: [{groups: [1], storageSize: 40Gi}]}";
+        let new = "brokers: {groupOverrides: [{groups: [1], storageSize: 30Gi}]}";
+        assert!(problems(old, new)[0].contains("may only grow"));
+        assert!(problems(new, old).is_empty());
+    }
+
+    #[test]
+    fn force_lifts_the_rule_of_one_group_at_a_time() {
+        let new = "scaleIn: {policy: Force}, brokers: {groups: 1}";
+        assert!(problems("brokers: {groups: 4}", new).is_empty());
+    }
+
+    #[test]
+    fn a_version_goes_back_by_its_last_number_only() {
+        assert!(is_downgrade("0.2.0", "0.1.9"));
+        assert!(is_downgrade("1.0.0", "0.9.0"));
+        assert!(!is_downgrade("0.2.1", "0.2.0"));
+        assert!(!is_downgrade("0.2.0", "0.10.0"));
+        assert!(!is_downgrade("unknown", "0.1.0"));
+    }
+}

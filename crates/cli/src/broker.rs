@@ -23,6 +23,9 @@ pub(crate) struct BrokerArgs {
     /// NameServers, separated by semicolons: host:9876;host:9876
     #[arg(short = 'n', long, value_name = "ADDRS")]
     namesrv_addr: Option<String>,
+    /// Address that clients are told, if it is not the one listened on (brokerIP1)
+    #[arg(long, value_name = "IP")]
+    advertise: Option<IpAddr>,
 }
 
 pub(crate) fn run(args: &BrokerArgs) -> anyhow::Result<()> {
@@ -71,6 +74,9 @@ fn configure(args: &BrokerArgs) -> anyhow::Result<(Settings, Vec<String>)> {
     let mut set = |key: &str, value: &str| -> Result<(), KeyError> { loaded.set(key, value) };
     if let Some(name_servers) = &args.namesrv_addr {
         set("namesrvAddr", name_servers)?;
+    }
+    if let Some(advertise) = args.advertise {
+        set("brokerIP1", &advertise.to_string())?;
     }
     if let Some(listen) = role.listen {
         set("bindAddress", &listen.ip().to_string())?;
@@ -196,6 +202,13 @@ mod tests {
             rmq_protocol::java_properties::parse_map(text.as_bytes()).unwrap()["listenPort"],
             "4321"
         );
+    }
+
+    #[test]
+    fn the_address_that_clients_are_told_can_be_given_as_an_argument() {
+        let more = ["--listen", "0.0.0.0:4321", "--advertise", "10.1.2.3"];
+        let text = print("brokerIP1=10.9.9.9\n", &more).unwrap();
+        assert!(has(&text, "brokerIP1=10.1.2.3"), "{text}");
     }
 
     #[test]

@@ -2,10 +2,14 @@
 //!
 //! Invariant: every option has a working default; a bare `bench send` against a local broker runs.
 
+mod compare;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+
+pub use compare::{CompareArgs, Workload};
 
 /// Measure a broker or a NameServer.
 #[derive(Clone, Debug, Args)]
@@ -40,9 +44,9 @@ pub enum BenchCommand {
     Latency(LatencyArgs),
     /// Create many topics, then send over all of them.
     Topics(TopicsArgs),
-    /// Run the floor broker: it only splits frames, checksums and copies bodies, and answers.
+    /// Run the floor broker: it does the least work that answers a send, a pull or a route query.
     Floor(FloorArgs),
-    /// Alternate between a broker and the floor (or two brokers) and print the ratios.
+    /// Run one workload against two servers in turn and print how they compare.
     Compare(CompareArgs),
 }
 
@@ -107,6 +111,10 @@ pub struct SendArgs {
     /// Check that the queues grew by exactly what was acknowledged.
     #[arg(long)]
     pub verify: bool,
+    /// Fill the commit log first, so that it goes on to its next file in the middle of the measured
+    /// time. Needs --rate, to know where that is.
+    #[arg(long, requires = "rate")]
+    pub across_roll: bool,
 }
 
 /// Options of `bench pull`.
@@ -121,6 +129,14 @@ pub struct PullArgs {
     /// The messages.
     #[command(flatten)]
     pub message: MessageArgs,
+    /// The pulls.
+    #[command(flatten)]
+    pub pull: PullShape,
+}
+
+/// Options of what is pulled.
+#[derive(Clone, Debug, Args)]
+pub struct PullShape {
     /// Messages asked for in one pull.
     #[arg(short, long, default_value_t = 32)]
     pub max: u32,
@@ -228,44 +244,12 @@ pub struct FloorArgs {
     /// Bytes of the file or memory area.
     #[arg(long, default_value_t = 256 * 1024 * 1024)]
     pub area: usize,
+    /// Body size of the messages that pulls are answered with.
+    #[arg(short, long, default_value_t = 1024)]
+    pub size: usize,
     /// End when standard input ends (used by `compare`).
     #[arg(long, hide = true)]
     pub until_stdin_ends: bool,
-}
-
-/// Options of `bench compare`.
-#[derive(Clone, Debug, Args)]
-pub struct CompareArgs {
-    /// Broker to measure. With --command, where that command will listen.
-    #[arg(default_value = "127.0.0.1:10911")]
-    pub addr: String,
-    /// Start the broker with this shell command, and stop it at the end.
-    #[arg(long)]
-    pub command: Option<String>,
-    /// Compare with this address instead of a floor broker.
-    #[arg(long)]
-    pub with: Option<String>,
-    /// Flush mode of the floor broker.
-    #[arg(long, value_enum, default_value_t = FlushMode::Async)]
-    pub floor_flush: FlushMode,
-    /// File of the floor broker for sync flush: put it on the disk of the broker's store.
-    #[arg(long, default_value = "bench-floor.log")]
-    pub floor_file: PathBuf,
-    /// Valid pairs to collect.
-    #[arg(short = 'n', long, default_value_t = 5)]
-    pub rounds: usize,
-    /// Throw a pair away when the reference drifts more than this, in percent.
-    #[arg(long, default_value_t = 15.0)]
-    pub drift: f64,
-    /// The load.
-    #[command(flatten)]
-    pub load: LoadArgs,
-    /// The messages.
-    #[command(flatten)]
-    pub message: MessageArgs,
-    /// Process of the reference, for CPU and memory; found by its port if left out.
-    #[arg(long)]
-    pub with_pid: Option<u32>,
 }
 
 /// `10s`, `500ms`, `2m` or plain seconds.

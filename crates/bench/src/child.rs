@@ -48,6 +48,8 @@ impl Server {
                 "--flush",
                 flush,
             ])
+            .arg("--size")
+            .arg(args.message.size.to_string())
             .arg("--file")
             .arg(&args.floor_file)
             .stdin(Stdio::piped())

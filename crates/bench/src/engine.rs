@@ -20,6 +20,7 @@ use crate::pace::Schedule;
 use crate::process::{Usage, usage};
 use crate::progress::Progress;
 use crate::reply::Reply;
+use crate::stalls::Gaps;
 use crate::timer::Timer;
 
 const TIMER: Token = Token(usize::MAX);
@@ -72,6 +73,10 @@ pub(crate) struct Measured {
     pub(crate) unanswered: u64,
     /// Messages acknowledged over the whole run.
     pub(crate) acknowledged: u64,
+    /// Those of them that came before the window.
+    pub(crate) acknowledged_before: u64,
+    /// Times of the window in which no answer came.
+    pub(crate) gaps: Option<Gaps>,
     /// Messages of every second of the window.
     pub(crate) series: Vec<u64>,
     /// Usage of the server at both ends of the window.
@@ -92,6 +97,8 @@ impl Measured {
             lost: 0,
             unanswered: 0,
             acknowledged: 0,
+            acknowledged_before: 0,
+            gaps: None,
             series: Vec::new(),
             server: None,
             own: None,
@@ -203,10 +210,14 @@ impl<T: Traffic> Engine<'_, T> {
                 break;
             }
             progress.show(now, || self.progress(now));
-            self.issue_due(timer)?;
+            let woken_at = self.issue_due(timer)?;
             match poll.poll(&mut events, Some(LOOK_EVERY)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other?,
+            }
+            let ran_at = self.nanos();
+            if let (Some(due), Some(gaps)) = (woken_at, &mut self.measured.gaps) {
+                gaps.ran(due, ran_at);
             }
             for event in &events {
                 if event.token() != TIMER {
@@ -244,6 +255,8 @@ impl<T: Traffic> Engine<'_, T> {
                 self.begun = (self.plan.pid.and_then(usage), usage(std::process::id()));
                 self.since = Instant::now();
                 self.stage = Stage::Measure;
+                self.measured.acknowledged_before = self.measured.acknowledged;
+                self.measured.gaps = Some(Gaps::begin(self.nanos()));
             }
             Stage::Measure => {
                 let all_sent = self.plan.requests_max.is_some_and(|max| self.issued >= max);
@@ -261,6 +274,10 @@ impl<T: Traffic> Engine<'_, T> {
 
     fn end_measuring(&mut self, now: Instant) {
         let (server, own) = self.begun;
+        let end = self.nanos();
+        if let Some(gaps) = &mut self.measured.gaps {
+            gaps.answer(end);
+        }
         self.measured.server = server.zip(self.plan.pid.and_then(usage));
         self.measured.own = own.zip(usage(std::process::id()));
         self.measured.seconds = (now - self.since).as_secs_f64();
@@ -298,6 +315,9 @@ impl<T: Traffic> Engine<'_, T> {
             if measuring {
                 measured.requests += 1;
                 measured.messages += messages;
+                if let Some(gaps) = &mut measured.gaps {
+                    gaps.answer(now);
+                }
                 measured.latency.saturating_record(now.saturating_sub(*due));
                 if measured.series.len() <= second {
                     measured.series.resize(second + 1, 0);
@@ -353,13 +373,14 @@ impl<T: Traffic> Engine<'_, T> {
         true
     }
 
-    /// Open loop: sends what is due, on whichever connection has a free place, and sets the timer.
-    fn issue_due(&mut self, timer: &Timer) -> Result<()> {
+    /// Open loop: sends what is due, on whichever connection has a free place, and sets the timer;
+    /// says for when.
+    fn issue_due(&mut self, timer: &Timer) -> Result<Option<u64>> {
         if self.stage == Stage::Drain {
-            return Ok(());
+            return Ok(None);
         }
         let Some(mut schedule) = self.schedule else {
-            return Ok(());
+            return Ok(None);
         };
         let now = self.nanos();
         while schedule.next_at() <= now && self.may_issue() {
@@ -371,10 +392,11 @@ impl<T: Traffic> Engine<'_, T> {
         }
         let next = schedule.next_at();
         self.schedule = Some(schedule);
-        if next > now {
-            timer.arm(next - now)?;
+        if next <= now {
+            return Ok(None);
         }
-        Ok(())
+        timer.arm(next - now)?;
+        Ok(Some(next))
     }
 
     fn next_free(&mut self) -> Option<usize> {

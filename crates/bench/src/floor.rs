@@ -1,8 +1,10 @@
 //! The floor broker: the least work that answers a send, to know what the computer can do at all.
 //!
-//! It splits frames, finds the opaque, checksums and copies the body, and answers as a send is
-//! answered; with sync flush it writes and flushes once for all requests of an event round.
-//! Invariant: it stays on one thread, and does nothing that no broker could leave out.
+//! It splits frames, finds the code and opaque, and answers as `desk` says; with sync flush it writes
+//! and flushes once for all requests of an event round. Invariant: it stays on one thread, and does
+//! nothing that no broker could leave out.
+
+mod desk;
 
 use std::io::{self, Write, stdin, stdout};
 use std::net::SocketAddr;
@@ -10,23 +12,17 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Registry, Token};
-use rmq_protocol::remoting::RawFrame;
 
 use crate::conn::{Conn, SCRATCH_BYTES};
 use crate::control::resolve;
 use crate::floor_log::FloorLog;
-use crate::reply::Reply;
 use crate::{FloorArgs, FlushMode};
+use desk::Desk;
 
 const LISTENER: Token = Token(usize::MAX);
 
 /// First word of the line that tells the address.
 pub(crate) const READY: &str = "floor broker listens on";
-
-const BEFORE_OPAQUE: &[u8] = b"{\"code\":0,\"extFields\":{\"MSG_REGION\":\"DefaultRegion\",\
-\"msgId\":\"7F00000100002A9F0000000000000000\",\"queueId\":\"0\",\"queueOffset\":\"0\",\
-\"TRACE_ON\":\"true\"},\"flag\":1,\"language\":\"JAVA\",\"opaque\":";
-const BEHIND_OPAQUE: &[u8] = b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":479}";
 
 /// See the module.
 #[derive(Debug)]
@@ -35,8 +31,9 @@ pub(crate) struct Floor {
     listener: TcpListener,
     addr: SocketAddr,
     conns: Vec<Option<Conn>>,
-    log: FloorLog,
-    checksum: u32,
+    desk: Desk,
+    /// Connections with an answer from another connection's request.
+    touched: Vec<usize>,
 }
 
 /// `bench floor`: serves until the process ends.
@@ -46,7 +43,8 @@ pub(crate) fn run(args: &FloorArgs) -> Result<()> {
         FlushMode::Sync => FloorLog::file(&args.file, args.area)
             .with_context(|| format!("cannot prepare {}", args.file.display()))?,
     };
-    let mut floor = Floor::bind(resolve(&args.addr)?, log)?;
+    let desk = Desk::new(log, args.size, args.area);
+    let mut floor = Floor::bind(resolve(&args.addr)?, desk)?;
     if args.until_stdin_ends {
         std::thread::Builder::new()
             .name("stdin".to_owned())
@@ -63,7 +61,7 @@ pub(crate) fn run(args: &FloorArgs) -> Result<()> {
 }
 
 impl Floor {
-    pub(crate) fn bind(addr: SocketAddr, log: FloorLog) -> Result<Self> {
+    pub(crate) fn bind(addr: SocketAddr, desk: Desk) -> Result<Self> {
         let poll = Poll::new()?;
         let mut listener =
             TcpListener::bind(addr).with_context(|| format!("cannot listen on {addr}"))?;
@@ -75,8 +73,8 @@ impl Floor {
             listener,
             addr,
             conns: Vec::new(),
-            log,
-            checksum: 0,
+            desk,
+            touched: Vec::new(),
         })
     }
 
@@ -102,11 +100,14 @@ impl Floor {
                     Token(index) => self.serve(index, scratch),
                 }
             }
-            if self.log.holds_answers() {
-                self.log.commit().context("cannot flush")?;
+            if self.desk.log.holds_answers() {
+                self.desk.log.commit().context("cannot flush")?;
                 for event in &*events {
                     self.flush(event.token().0);
                 }
+            }
+            for index in std::mem::take(&mut self.touched) {
+                self.flush(index);
             }
             Ok(())
         })
@@ -138,12 +139,18 @@ impl Floor {
         let Some(Some(conn)) = self.conns.get_mut(index) else {
             return;
         };
-        let (log, checksum) = (&mut self.log, &mut self.checksum);
-        let outcome = conn.read(scratch, |out, frame| answer(frame, log, checksum, out));
+        let desk = &mut self.desk;
+        let outcome = conn.read(scratch, |out, frame| desk.answer(index, frame, out));
         if outcome.is_err() {
             self.close(index);
-        } else if !self.log.holds_answers() {
+        } else if !self.desk.log.holds_answers() {
             self.flush(index);
+        }
+        for (other, frame) in self.desk.take_arrivals() {
+            if let Some(Some(conn)) = self.conns.get_mut(other) {
+                conn.out.extend_from_slice(&frame);
+                self.touched.push(other);
+            }
         }
     }
 
@@ -157,6 +164,7 @@ impl Floor {
     }
 
     fn close(&mut self, index: usize) {
+        self.desk.forget(index);
         if let Some(place) = self.conns.get_mut(index) {
             *place = None;
         }
@@ -169,64 +177,30 @@ fn register(registry: &Registry, mut stream: TcpStream, token: Token) -> io::Res
     Ok(Conn::new(stream))
 }
 
-fn answer(
-    frame: RawFrame<'_>,
-    log: &mut FloorLog,
-    checksum: &mut u32,
-    out: &mut Vec<u8>,
-) -> io::Result<()> {
-    let request = Reply::scan(frame).ok_or_else(|| io::Error::other("no opaque"))?;
-    *checksum ^= crc32fast::hash(frame.body);
-    log.append(frame.body);
-    let mut digits = [0; 10];
-    let opaque = decimal(request.opaque.unsigned_abs(), &mut digits);
-    let header = BEFORE_OPAQUE.len() + opaque.len() + BEHIND_OPAQUE.len();
-    out.extend_from_slice(&(4 + header as u32).to_be_bytes());
-    out.extend_from_slice(&(header as u32).to_be_bytes());
-    out.extend_from_slice(BEFORE_OPAQUE);
-    out.extend_from_slice(opaque);
-    out.extend_from_slice(BEHIND_OPAQUE);
-    Ok(())
-}
-
-/// A number in decimal digits.
-fn decimal(mut value: u32, digits: &mut [u8; 10]) -> &[u8] {
-    let mut first = digits.len() - 1;
-    for (index, digit) in digits.iter_mut().enumerate().rev() {
-        *digit = b'0' + (value % 10) as u8;
-        value /= 10;
-        first = index;
-        if value == 0 {
-            break;
-        }
-    }
-    digits.get(first..).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::MessageArgs;
     use crate::engine::{self, Measured, Plan};
     use crate::frames::topic_names;
     use crate::load::send::Sends;
+    use crate::{LatencyArgs, LoadArgs, MessageArgs, PullArgs, PullShape, RouteArgs, load};
 
-    #[test]
-    fn numbers_are_written_without_leading_zeros() {
-        let mut digits = [0; 10];
-        assert_eq!(decimal(0, &mut digits), b"0");
-        assert_eq!(decimal(907, &mut digits), b"907");
-        assert_eq!(decimal(u32::MAX, &mut digits), b"4294967295");
+    /// A floor that serves until the test process ends.
+    fn started(log: FloorLog) -> SocketAddr {
+        let desk = Desk::new(log, 100, 1 << 20);
+        let mut floor = Floor::bind(SocketAddr::from(([127, 0, 0, 1], 0)), desk).unwrap();
+        let addr = floor.addr();
+        std::thread::spawn(move || while floor.round().is_ok() {});
+        addr
     }
 
     /// 400 requests, however long they take.
     fn against_the_floor(log: FloorLog, rate: Option<f64>, batch: usize) -> Measured {
-        let mut floor = Floor::bind(SocketAddr::from(([127, 0, 0, 1], 0)), log).unwrap();
         let plan = Plan {
             title: "test".to_owned(),
-            addr: floor.addr(),
+            addr: started(log),
             connections: 4,
             inflight: 3,
             rate,
@@ -244,8 +218,6 @@ mod tests {
             no_create: true,
         };
         let mut sends = Sends::new(&topic_names("t", 2), &message).unwrap();
-        // The floor serves until the test process ends.
-        std::thread::spawn(move || while floor.round().is_ok() {});
         engine::run(&plan, &mut sends).unwrap()
     }
 
@@ -273,5 +245,79 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = FloorLog::file(&dir.path().join("log"), 1 << 20).unwrap();
         assert_all_answered(&against_the_floor(log, None, 1), 400);
+    }
+
+    fn message() -> MessageArgs {
+        MessageArgs {
+            size: 100,
+            topic: "t".to_owned(),
+            topics: 1,
+            queues: 4,
+            batch: 1,
+            no_create: false,
+        }
+    }
+
+    /// A moment, whatever it brings.
+    fn moment() -> LoadArgs {
+        LoadArgs {
+            connections: 2,
+            inflight: 2,
+            rate: None,
+            duration: Duration::from_millis(30),
+            warmup: Duration::ZERO,
+            pid: None,
+        }
+    }
+
+    #[test]
+    fn pulls_get_prepared_records_as_many_as_they_ask_for() {
+        let addr = started(FloorLog::memory(1 << 20)).to_string();
+        let report = load::pull::run(&PullArgs {
+            addr,
+            load: moment(),
+            message: message(),
+            pull: PullShape {
+                max: 7,
+                fill: 64,
+                group: "g".to_owned(),
+            },
+        });
+        let report = report.unwrap();
+        assert!(report.is_clean(), "{report:?}");
+        assert!(report.messages > report.requests && report.messages <= 7 * report.requests);
+    }
+
+    #[test]
+    fn route_queries_get_a_route() {
+        let addr = started(FloorLog::memory(1 << 20)).to_string();
+        let report = load::route::run(&RouteArgs {
+            addr,
+            load: moment(),
+            topic: "t".to_owned(),
+            topics: 3,
+            queues: 8,
+            register: true,
+        });
+        let report = report.unwrap();
+        assert!(report.is_clean() && report.requests > 0, "{report:?}");
+    }
+
+    #[test]
+    fn a_pull_that_may_wait_is_answered_by_the_next_send() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = FloorLog::file(&dir.path().join("log"), 1 << 20).unwrap();
+        for log in [FloorLog::memory(1 << 20), file] {
+            let report = load::latency::run(&LatencyArgs {
+                addr: started(log).to_string(),
+                size: 100,
+                topic: "t".to_owned(),
+                count: 20,
+                gap: Duration::ZERO,
+                group: "g".to_owned(),
+                pid: None,
+            });
+            assert_eq!(report.unwrap().messages, 20);
+        }
     }
 }

@@ -22,14 +22,18 @@ mod process;
 mod progress;
 mod reply;
 mod report;
+mod roll;
+mod stalls;
 mod timer;
 
 pub use args::{
     BenchArgs, BenchCommand, CompareArgs, FloorArgs, FlushMode, LatencyArgs, LoadArgs, MessageArgs,
-    Output, PullArgs, RouteArgs, SendArgs, TopicsArgs,
+    Output, PullArgs, PullShape, RouteArgs, SendArgs, TopicsArgs, Workload,
 };
 pub use compare::Comparison;
 pub use report::{Latencies, Report, ServerUse};
+pub use roll::LogSpan;
+pub use stalls::{Gap, Stalls};
 
 use anyhow::Result;
 

@@ -39,7 +39,7 @@ fn plan(title: String, addr: SocketAddr, load: &LoadArgs) -> Plan {
 }
 
 /// A plan that sends a number of requests as fast as it goes.
-fn fill_plan(addr: SocketAddr, requests: u64) -> Plan {
+pub(crate) fn fill_plan(addr: SocketAddr, requests: u64) -> Plan {
     Plan {
         title: "filling".to_owned(),
         addr,

@@ -14,6 +14,8 @@ use serde::Serialize;
 use crate::Output;
 use crate::engine::Measured;
 use crate::process::Usage;
+use crate::roll::LogSpan;
+use crate::stalls::Stalls;
 
 /// Microseconds at the usual places of a distribution.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -93,6 +95,10 @@ pub struct Report {
     pub own_cpu_micros_per_message: Option<f64>,
     /// Seconds the preparation took (topics created, messages filled in).
     pub setup_seconds: Option<f64>,
+    /// Times in which no answer came.
+    pub stalls: Option<Stalls>,
+    /// Of sends: the part of the broker's commit log that was written in the window.
+    pub commit_log: Option<LogSpan>,
     /// Messages of every second.
     pub series: Vec<u64>,
 }
@@ -131,6 +137,8 @@ impl Report {
             server,
             own_cpu_micros_per_message: m.own.as_ref().map(|usage| each(usage).0),
             setup_seconds: None,
+            stalls: m.gaps.as_ref().map(|gaps| gaps.stalls(&m.latency)),
+            commit_log: None,
             series: m.series.clone(),
         }
     }
@@ -199,6 +207,12 @@ fn table(report: &Report) -> Table {
         "messages, seconds",
         format!("{} in {:.1} s", report.messages, report.seconds),
     );
+    if let Some(stalls) = &report.stalls {
+        stall_rows(stalls, &mut row);
+    }
+    if let Some(span) = &report.commit_log {
+        row("commit log", log_span(span));
+    }
     row("failures", report.failures());
     if report.lost_connections > 0 || report.unanswered > 0 {
         let (lost, open) = (report.lost_connections, report.unanswered);
@@ -241,6 +255,48 @@ fn table(report: &Report) -> Table {
         row("generator CPU", format!("{own:.2} µs/message"));
     }
     table
+}
+
+fn stall_rows(stalls: &Stalls, row: &mut impl FnMut(&str, String)) {
+    let mut text = format!(
+        "{} gaps, the longest time without an answer {:.1} ms",
+        stalls.gaps, stalls.longest_gap_millis
+    );
+    let places: Vec<_> = stalls
+        .first_gaps
+        .iter()
+        .map(|gap| format!("{:.2} s", gap.at_seconds))
+        .collect();
+    if !places.is_empty() {
+        text = format!("{text} (gaps at {})", places.join(", "));
+    }
+    if stalls.own_pauses > 0 {
+        text = format!(
+            "{text}; this generator itself did not run {} times",
+            stalls.own_pauses
+        );
+    }
+    let limit = stalls.limit_millis;
+    row(&format!("no answer for {limit:.0} ms"), text);
+    row(
+        &format!("requests above {limit:.0} ms"),
+        stalls.slow_requests.to_string(),
+    );
+}
+
+fn log_span(span: &LogSpan) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let rolls = match (span.rolls, span.first_roll_seconds) {
+        (None, _) => "size of its files not known".to_owned(),
+        (Some(rolls), Some(second)) => format!("{rolls} new files, the first at {second:.1} s"),
+        (Some(rolls), None) => format!("{rolls} new files"),
+    };
+    format!(
+        "{} to {} ({:.0} MiB), {rolls}",
+        span.from,
+        span.to,
+        mib(span.to - span.from)
+    )
 }
 
 /// `1234567.8` as `1,234,567`.

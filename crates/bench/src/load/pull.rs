@@ -103,29 +103,45 @@ impl Traffic for Pulls {
 
 /// `bench pull`.
 pub(crate) fn run(args: &PullArgs) -> Result<Report> {
+    let setup_seconds = prepare(args)?;
+    let mut report = measure(args)?;
+    report.setup_seconds = setup_seconds;
+    Ok(report)
+}
+
+/// Makes the topics and fills them; how many seconds filling took.
+pub(crate) fn prepare(args: &PullArgs) -> Result<Option<f64>> {
     let addr = resolve(&args.addr)?;
-    let (load, mut message) = (&args.load, args.message.clone());
+    let mut message = args.message.clone();
     ensure!(message.queues > 0, "needs a queue");
     let topics = topic_names(&message.topic, message.topics);
-    let mut control = Control::connect(addr)?;
     if !message.no_create {
+        let mut control = Control::connect(addr)?;
         control.create_topics(&topics, message.queues, |_| {})?;
-        control.create_group(&args.group)?;
+        control.create_group(&args.pull.group)?;
     }
-    let mut setup_seconds = None;
-    if args.fill > 0 {
-        message.batch = FILL_BATCH;
-        let mut sends = Sends::new(&topics, &message)?;
-        let fill = fill_plan(addr, args.fill.div_ceil(FILL_BATCH as u64));
-        let filled = engine::run(&fill, &mut sends).context("filling")?;
-        let reason = filled.first_error.unwrap_or_default();
-        ensure!(
-            filled.errors.is_empty(),
-            "filling failed: {:?} {reason}",
-            filled.errors
-        );
-        setup_seconds = Some(filled.seconds);
+    if args.pull.fill == 0 {
+        return Ok(None);
     }
+    message.batch = FILL_BATCH;
+    let mut sends = Sends::new(&topics, &message)?;
+    let fill = fill_plan(addr, args.pull.fill.div_ceil(FILL_BATCH as u64));
+    let filled = engine::run(&fill, &mut sends).context("filling")?;
+    let reason = filled.first_error.unwrap_or_default();
+    ensure!(
+        filled.errors.is_empty(),
+        "filling failed: {:?} {reason}",
+        filled.errors
+    );
+    Ok(Some(filled.seconds))
+}
+
+/// Pulls what is there.
+pub(crate) fn measure(args: &PullArgs) -> Result<Report> {
+    let addr = resolve(&args.addr)?;
+    let (load, message, max) = (&args.load, &args.message, args.pull.max);
+    ensure!(message.queues > 0, "needs a queue");
+    let topics = topic_names(&message.topic, message.topics);
     let cursors = (0..load.connections * load.inflight)
         .map(|lane| Cursor {
             topic: topics
@@ -138,19 +154,22 @@ pub(crate) fn run(args: &PullArgs) -> Result<Report> {
         .collect();
     let mut pulls = Pulls {
         cursors,
-        group: args.group.clone(),
-        max: args.max,
+        group: args.pull.group.clone(),
+        max,
     };
-    let title = format!("pull {} × {} B, {}", args.max, message.size, describe(load));
+    let title = format!("pull {max} × {} B, {}", message.size, describe(load));
     let plan = plan(title, addr, load);
     let measured = engine::run(&plan, &mut pulls).context("pulling")?;
     ensure!(
         measured.messages > 0 || !measured.errors.is_empty(),
         "the topic is empty: use --fill"
     );
-    let mut report = Report::of(plan.title, addr.to_string(), plan.pid, &measured);
-    report.setup_seconds = setup_seconds;
-    Ok(report)
+    Ok(Report::of(
+        plan.title,
+        addr.to_string(),
+        plan.pid,
+        &measured,
+    ))
 }
 
 #[cfg(test)]

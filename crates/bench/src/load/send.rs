@@ -12,6 +12,7 @@ use crate::engine::{self, Plan, Traffic};
 use crate::frames::{SendShape, Template, topic_names};
 use crate::reply::Reply;
 use crate::report::Report;
+use crate::roll::{self, LogEnd};
 use crate::{LoadArgs, MessageArgs, SendArgs};
 
 /// See the module.
@@ -75,6 +76,9 @@ pub(crate) fn run(args: &SendArgs) -> Result<Report> {
     if !message.no_create {
         control.create_topics(&topics, message.queues, |_| {})?;
     }
+    if args.across_roll {
+        roll::fill(addr, &args.load, message)?;
+    }
     let before = args
         .verify
         .then(|| control.max_offsets(&topics, message.queues))
@@ -92,13 +96,12 @@ pub(crate) fn measure(addr: SocketAddr, load: &LoadArgs, message: &MessageArgs) 
     let topics = topic_names(&message.topic, message.topics);
     let mut traffic = Sends::new(&topics, message)?;
     let plan: Plan = plan(title(load, message), addr, load);
+    let begun = LogEnd::ask(addr);
     let measured = engine::run(&plan, &mut traffic).context("sending")?;
-    Ok(Report::of(
-        plan.title,
-        addr.to_string(),
-        plan.pid,
-        &measured,
-    ))
+    let ends = begun.zip(LogEnd::ask(addr));
+    let mut report = Report::of(plan.title, addr.to_string(), plan.pid, &measured);
+    report.commit_log = ends.map(|(begun, end)| roll::span(begun, end, &measured));
+    Ok(report)
 }
 
 fn title(load: &LoadArgs, message: &MessageArgs) -> String {

@@ -9,11 +9,29 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// Where `first` or `second` stands first.
 #[inline]
 pub(crate) fn find_either(bytes: &[u8], first: u8, second: u8) -> Option<usize> {
-    let (firsts, seconds) = (ONES * u64::from(first), ONES * u64::from(second));
+    // Most are found in the first word: only that is worth being inlined.
+    let Some((word, further)) = bytes.split_first_chunk::<8>() else {
+        return find_further(bytes, first, second);
+    };
+    let found = matches(*word, first, second);
+    if found != 0 {
+        return Some((found.trailing_zeros() / 8) as usize);
+    }
+    find_further(further, first, second).map(|at| at + 8)
+}
+
+/// The high bit of every byte of `word` that is one of the two; above the lowest some may be wrong.
+#[inline]
+fn matches(word: [u8; 8], first: u8, second: u8) -> u64 {
+    let word = u64::from_le_bytes(word);
+    zero_bytes(word ^ (ONES * u64::from(first))) | zero_bytes(word ^ (ONES * u64::from(second)))
+}
+
+#[inline(never)]
+fn find_further(bytes: &[u8], first: u8, second: u8) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = zero_bytes(word ^ firsts) | zero_bytes(word ^ seconds);
+        let found = matches(*word, first, second);
         if found != 0 {
             return Some(index * 8 + (found.trailing_zeros() / 8) as usize);
         }

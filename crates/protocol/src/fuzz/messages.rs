@@ -85,25 +85,35 @@ pub fn fuzz_ids(data: &[u8]) {
         assert_eq!(made.get(..prefix), upper.get(..prefix));
         let _ = id.made_at(Timestamp::from_millis(i64::from(id.maker) << 10));
     }
-    let Some((numbers, rest)) = data.split_first_chunk::<14>() else {
+    ids_of(data);
+}
+
+/// Ids made of any numbers are read back.
+fn ids_of(data: &[u8]) {
+    let parts = (|| {
+        let (v4, rest) = data.split_first_chunk::<4>()?;
+        let (low, rest) = rest.split_first_chunk::<2>()?;
+        let (high, rest) = rest.split_first_chunk::<8>()?;
+        let ip = match rest.first_chunk::<16>() {
+            Some(v6) => IpAddr::from(*v6),
+            None => IpAddr::from(*v4),
+        };
+        Some((ip, u16::from_be_bytes(*low), u64::from_be_bytes(*high)))
+    })();
+    let Some((ip, low, high)) = parts else {
         return;
     };
-    let ip = match rest.first_chunk::<16>() {
-        Some(v6) => IpAddr::from(*v6),
-        None => IpAddr::from([numbers[0], numbers[1], numbers[2], numbers[3]]),
-    };
-    let [.., a, b, c, d, e, f, g, h, i, j] = *numbers;
     let id = OffsetId {
-        host: SocketAddr::new(ip, u16::from_be_bytes([a, b])),
-        offset: i64::from_be_bytes([c, d, e, f, g, h, i, j]) & i64::MAX,
+        host: SocketAddr::new(ip, low),
+        offset: (high >> 1) as i64,
     };
     assert_eq!(OffsetId::parse(&id.to_string()), Ok(id));
-    let (process, maker) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
-    let ids = UniqueIds::new(ip, u32::from(process), maker);
-    let now = Timestamp::from_millis(id.offset >> 20);
+    let maker = high as u32;
+    let ids = UniqueIds::new(ip, u32::from(low), maker);
+    let now = Timestamp::from_millis((high >> 20) as i64);
     for count in 0..3 {
         let id = UniqueId::parse(&ids.make(now)).expect("our own id is taken");
-        assert_eq!((id.ip, id.process, id.maker), (ip, process, maker));
+        assert_eq!((id.ip, id.process, id.maker), (ip, low, maker));
         assert_eq!((id.counter, id.made_at(now)), (count, now));
     }
 }

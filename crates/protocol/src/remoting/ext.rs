@@ -44,6 +44,7 @@ impl<'a> ExtFields<'a> {
     }
 
     /// Adds a pair.
+    #[inline]
     pub fn push(&mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
         self.0.push((name.into(), value.into()));
     }

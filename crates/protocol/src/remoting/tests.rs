@@ -127,6 +127,38 @@ fn escapes_come_back_as_the_text_they_stand_for() {
 }
 
 #[test]
+fn half_a_surrogate_pair_is_replaced_and_what_follows_it_stays() {
+    for (text, meant) in [
+        (r"\ud800\u0041", "\u{FFFD}A"),
+        (r"\ud800\ud800x", "\u{FFFD}\u{FFFD}x"),
+        (r"\ud83d\ud83d\ude00", "\u{FFFD}😀"),
+        (r"\udc00\n", "\u{FFFD}\n"),
+    ] {
+        let text = format!(r#"{{"remark":"{text}"}}"#);
+        assert_eq!(json(&text).unwrap().remark.unwrap(), meant, "{text}");
+    }
+    assert!(json(r#"{"remark":"\ud800\u00"}"#).is_err());
+}
+
+#[test]
+fn every_short_way_reads_as_the_long_way() {
+    let short = r#"{"code":310,"extFields":{"a":"g","i":"K\u0001v\u0002","é":"x"},"flag":2,"language":"JAVA","opaque":2147483647,"serializeTypeCurrentRPC":"JSON","version":479}"#;
+    let long = r#" { "code" : "310" , "extFields" : { "\u0061" : "g" , "i" : "K\u0001v\u0002" , "é" : "\u0078" } , "flag" : 2 , "language" : "\u004aAVA" , "opaque" : 2147483647 , "other" : "JSON" , "version" : 479 } "#;
+    let (short, long) = (json(short).unwrap(), json(long).unwrap());
+    assert_eq!(
+        (short.code, short.flag, short.opaque, short.version),
+        (310, 2, i32::MAX, 479)
+    );
+    assert_eq!((short.code, short.flag), (long.code, long.flag));
+    assert_eq!((short.opaque, short.version), (long.opaque, long.version));
+    assert_eq!(
+        (short.language, long.language),
+        (Language::Java, Language::Java)
+    );
+    assert_eq!(short.ext, long.ext);
+}
+
+#[test]
 fn text_that_is_no_utf8_is_taken_with_replacement_characters() {
     let header = Header::decode(Serializer::Json, b"{\"remark\":\"a\xFFb\"}").unwrap();
     assert_eq!(header.remark.unwrap(), "a\u{FFFD}b");

@@ -1,7 +1,8 @@
 //! The task of one connection: a hand-written future that reads, serves and writes.
 //!
 //! Invariant: while anything is unsent nothing is read and no request is served, so a peer that
-//! does not read costs at most one group of replies plus the bounded outgoing buffer. Buffers
+//! does not read costs at most one group of replies plus the bounded outgoing buffer; and a group
+//! ends where its replies become large, if its service looks ([`Outbox::is_full`]). Buffers
 //! belong to the thread and are lent until what they hold is sent: a connection at rest holds none.
 
 use std::cell::{Cell, RefCell};
@@ -20,14 +21,12 @@ use crate::Connection;
 use crate::endpoint::Endpoint;
 use crate::inbound::{Inbound, Scratch};
 use crate::outbound::Phase;
-use crate::service::{Outbox, Request};
+use crate::service::{GROUP_REPLY_BYTES, Outbox, Request};
 
 /// Reads in one poll before other connections of the thread get their turn.
 const ROUNDS_PER_POLL: usize = 8;
 /// Most requests served in one group.
 const GROUP_MAX: usize = 64;
-/// Replies of one group are meant to stay below this; groups shrink where replies are large.
-const GROUP_REPLY_BYTES: usize = 2 * 1024 * 1024;
 /// Reply size assumed before any was seen.
 const FIRST_REPLY_BYTES: usize = 64 * 1024;
 /// Largest write buffer a thread keeps.
@@ -40,6 +39,8 @@ const KEPT_WRITES: usize = 128;
 thread_local! {
     static WRITE_BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
     static REQUESTS: Cell<Vec<Request<'static>>> = const { Cell::new(Vec::new()) };
+    /// Where the frame of each of them begins.
+    static STARTS: Cell<Vec<usize>> = const { Cell::new(Vec::new()) };
 }
 
 /// Why a connection ended.
@@ -224,10 +225,21 @@ impl Io {
         let mut at = 0;
         loop {
             let mut requests = recycle(REQUESTS.take());
-            let stop = self.split(data, &mut at, &mut requests);
-            let served = requests.is_empty() || self.serve_group(&requests);
+            let mut starts = STARTS.take();
+            starts.clear();
+            let mut stop = self.split(data, &mut at, (&mut requests, &mut starts));
+            let served = if requests.is_empty() {
+                Some(0)
+            } else {
+                self.serve_group(&requests)
+            };
+            if let Some(first_left) = served.and_then(|served| starts.get(served)) {
+                at = *first_left;
+                stop = Stop::Full;
+            }
             REQUESTS.set(recycle(requests));
-            if !served {
+            STARTS.set(starts);
+            if served.is_none() {
                 return Err(End::Panic);
             }
             match stop {
@@ -250,7 +262,7 @@ impl Io {
         &mut self,
         data: &'a [u8],
         at: &mut usize,
-        requests: &mut Vec<Request<'a>>,
+        (requests, starts): (&mut Vec<Request<'a>>, &mut Vec<usize>),
     ) -> Stop {
         let group_max = (GROUP_REPLY_BYTES / self.reply_bytes_mean.max(1)).clamp(1, GROUP_MAX);
         while requests.len() < group_max {
@@ -267,8 +279,8 @@ impl Io {
                 Ok(header) => header,
                 Err(error) => return Stop::Broken(error.into()),
             };
-            *at += consumed;
             if !header.is_response() {
+                starts.push(*at);
                 requests.push(Request {
                     header,
                     body: frame.body,
@@ -279,22 +291,27 @@ impl Io {
                     .pending
                     .complete(Command::from_parts(header, body));
             }
+            *at += consumed;
         }
         Stop::Full
     }
 
-    /// False if the service panicked.
-    fn serve_group(&mut self, requests: &[Request<'_>]) -> bool {
+    /// How many of the requests were served; `None` if the service panicked.
+    fn serve_group(&mut self, requests: &[Request<'_>]) -> Option<usize> {
         let mut out = Outbox::new(std::mem::take(&mut self.unsent), self.endpoint.serializer);
         let conn = &self.conn;
         let peer = conn.peer_addr();
         let served = self
             .endpoint
             .guard(peer, |service| service.serve(conn, requests, &mut out));
-        self.unsent = out.into_bytes();
-        let mean = self.unsent.len() / requests.len().max(1);
-        self.reply_bytes_mean = (self.reply_bytes_mean * 3 + mean) / 4;
-        served
+        let (bytes, left) = out.into_parts();
+        self.unsent = bytes;
+        // Without the first the group would come again for ever.
+        let count = requests.len().saturating_sub(left).max(1);
+        let mean = self.unsent.len() / count;
+        // Large replies make the next group small at once; small ones let it grow again slowly.
+        self.reply_bytes_mean = mean.max((self.reply_bytes_mean * 3 + mean) / 4);
+        served.then_some(count)
     }
 
     /// All has been sent: says so to the peer, and throws away what it still sends until it closes
@@ -374,6 +391,26 @@ fn recycle<'b>(mut requests: Vec<Request<'_>>) -> Vec<Request<'b>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_keeps_one_large_buffer_and_a_bounded_number_of_small_ones() {
+        std::thread::spawn(|| {
+            for _ in 0..3 {
+                keep_buffer(BytesMut::with_capacity(64 * 1024 * 1024));
+                keep_buffer(BytesMut::with_capacity(KEPT_WRITE_BYTES));
+            }
+            for _ in 0..2 * KEPT_WRITES {
+                keep_buffer(BytesMut::with_capacity(KEPT_SMALL_BYTES));
+            }
+            WRITE_BUFFERS.with_borrow(|kept| {
+                let bytes: usize = kept.iter().map(BytesMut::capacity).sum();
+                let most = KEPT_WRITE_BYTES + (KEPT_WRITES - 1) * KEPT_SMALL_BYTES;
+                assert_eq!((kept.len(), bytes), (KEPT_WRITES, most));
+            });
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn a_recycled_list_keeps_its_memory() {

@@ -112,7 +112,8 @@ impl Inbound {
         self.tail.advance(consumed.min(self.tail.len()));
         if self.tail.is_empty() {
             self.tail = BytesMut::new();
-        } else if consumed > 0 && !self.is_direct() {
+        } else if consumed >= self.tail.len() {
+            // What was consumed is still part of the memory: it goes, for a copy of what is left.
             self.tail = BytesMut::from(self.tail.chunk());
         }
         Ok(())
@@ -169,6 +170,24 @@ mod tests {
         read(&mut inbound, &mut scratch, b"x", usize::MAX);
         assert!(inbound.tail.capacity() < 40_000 + 2 * READ_BYTES);
         assert_eq!(inbound.tail.len(), 40_001);
+    }
+
+    #[test]
+    fn what_is_left_behind_a_large_frame_does_not_keep_the_memory_of_the_frame() {
+        let (mut inbound, mut scratch) = (Inbound::default(), Scratch::borrow());
+        let whole = vec![3; 200_000];
+        let mut fed = 0;
+        while fed < whole.len() {
+            fed += read(&mut inbound, &mut scratch, &whole[fed..], usize::MAX);
+            inbound.feed(&scratch, |_| Ok::<_, Infallible>(0)).unwrap();
+        }
+        inbound
+            .feed_tail(|data| Ok::<_, Infallible>(data.len() - 50_000))
+            .unwrap();
+        assert_eq!(
+            (inbound.tail.len(), inbound.tail.capacity()),
+            (50_000, 50_000)
+        );
     }
 
     #[test]

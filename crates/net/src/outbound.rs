@@ -227,6 +227,38 @@ mod tests {
         assert_eq!(push(&outbound, b"3"), Err(SendError::Closed));
     }
 
+    /// Bytes of memory that the buffer itself holds.
+    fn held(outbound: &Outbound) -> usize {
+        outbound.lock().bytes.capacity()
+    }
+
+    #[test]
+    fn the_sender_that_passes_the_bound_frees_what_waits() {
+        let outbound = Outbound::new(1 << 20, None);
+        let reply = vec![7; 100_000];
+        let mut sent = 0;
+        while push(&outbound, &reply).is_ok() {
+            sent += reply.len();
+            assert!(sent <= 1 << 20, "never more than the bound");
+            assert!(held(&outbound) <= 4 << 20, "growth doubles, no more");
+        }
+        assert!(sent > (1 << 20) - reply.len());
+        assert_eq!((outbound.phase(), held(&outbound)), (Phase::Closed, 0));
+    }
+
+    #[test]
+    fn a_burst_that_was_taken_leaves_no_large_buffer_behind() {
+        let outbound = Outbound::new(32 << 20, None);
+        let cx = Context::from_waker(Waker::noop());
+        for burst in [8 << 20, 100_000, COPIED_BYTES_MAX, 10_000, 100] {
+            push(&outbound, &vec![1; burst]).unwrap();
+            let mut unsent = BytesMut::new();
+            outbound.collect(&cx, &mut unsent);
+            assert_eq!(unsent.len(), burst);
+            assert!(held(&outbound) <= KEPT_BYTES_MAX, "after {burst}");
+        }
+    }
+
     #[test]
     fn phases_never_go_back() {
         let outbound = Outbound::new(10, None);

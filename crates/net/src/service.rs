@@ -34,6 +34,9 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// Runs on the connection's io thread and must not block. Replies written to `out` leave in one
     /// write when this returns; later replies go through `conn`. A panic closes this connection.
+    ///
+    /// A service whose replies may be large asks [`Outbox::is_full`] before each request but the
+    /// first, and then leaves what is left of the group: see [`Outbox::leave`].
     fn serve(&self, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox);
 
     /// A connection was opened; nothing has been read from it yet.
@@ -44,16 +47,36 @@ pub trait Service: Send + Sync + 'static {
     fn closed(&self, _conn: &Arc<Connection>) {}
 }
 
+/// Replies of one group are meant to stay below this.
+pub(crate) const GROUP_REPLY_BYTES: usize = 2 * 1024 * 1024;
+
 /// The replies of one group of requests, on their way into one write.
 #[derive(Debug)]
 pub struct Outbox {
     bytes: BytesMut,
     serializer: Serializer,
+    left: usize,
 }
 
 impl Outbox {
     pub(crate) fn new(bytes: BytesMut, serializer: Serializer) -> Self {
-        Self { bytes, serializer }
+        Self {
+            bytes,
+            serializer,
+            left: 0,
+        }
+    }
+
+    /// True once the replies of this group are so large that they should leave first.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= GROUP_REPLY_BYTES
+    }
+
+    /// Leaves the last `count` requests of the group unserved: they come again once the peer has
+    /// taken the replies before them. The first request of a group cannot be left.
+    pub fn leave(&mut self, count: usize) {
+        self.left = count;
     }
 
     /// Adds a command. Not for one-way requests: see [`Request::wants_reply`].
@@ -72,7 +95,8 @@ impl Outbox {
         self.serializer
     }
 
-    pub(crate) fn into_bytes(self) -> BytesMut {
-        self.bytes
+    /// The replies, and how many requests of the group were left.
+    pub(crate) fn into_parts(self) -> (BytesMut, usize) {
+        (self.bytes, self.left)
     }
 }

@@ -194,6 +194,56 @@ fn a_peer_that_does_not_read_is_not_served_on() {
 }
 
 #[test]
+fn large_replies_end_their_group_and_the_rest_is_served_once_they_are_read() {
+    let server = Server::start();
+    let mut lazy = server.peer();
+    let requests: Vec<_> = (0..40)
+        .map(|index| {
+            let large = Command::request(LARGE).with_ext("n", "4000000");
+            let small = Command::request(ECHO).with_body("small");
+            if index % 10 == 9 { small } else { large }
+        })
+        .collect();
+    let bytes: Vec<u8> = requests
+        .iter()
+        .flat_map(|cmd| frame(cmd).to_vec())
+        .collect();
+    lazy.write(&bytes);
+    until("the first is served", || {
+        server.toy.served.load(Ordering::SeqCst) > 0
+    });
+    let mut other = server.peer();
+    for _ in 0..200 {
+        other.assert_works();
+    }
+    // What both sockets hold and one reply beyond it; all 40 stood in one read.
+    let served = server.toy.served.load(Ordering::SeqCst) - 200;
+    assert!(served <= 8, "{served} served for a peer that does not read");
+    for request in &requests {
+        let answer = lazy.receive().unwrap();
+        assert_eq!(answer.opaque, request.opaque, "in order, each once");
+        let bytes = if request.code == LARGE { 4_000_000 } else { 5 };
+        assert_eq!(answer.body.len(), bytes);
+    }
+    assert_eq!(server.toy.served.load(Ordering::SeqCst), 240);
+    lazy.assert_works();
+}
+
+#[test]
+fn a_peer_that_asks_and_never_reads_is_closed_for_its_silence() {
+    let server = Server::with(|options| options.idle_timeout = Duration::from_millis(40));
+    let mut lazy = server.peer();
+    let request = frame(&Command::request(LARGE).with_ext("n", "4000000"));
+    lazy.write(&request.repeat(20));
+    until("it is closed", || {
+        let stats = server.listener.stats();
+        (stats.idle, stats.open) == (1, 0)
+    });
+    assert_eq!(server.toy.closed.load(Ordering::SeqCst), 1);
+    assert!(server.toy.served.load(Ordering::SeqCst) < 20);
+}
+
+#[test]
 fn replies_from_elsewhere_to_a_peer_that_does_not_read_are_bounded() {
     let server = Server::with(|options| options.outbound_bytes_max = 1 << 20);
     let mut lazy = server.peer();

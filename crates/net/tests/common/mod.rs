@@ -42,7 +42,11 @@ pub struct Toy {
 impl Service for Toy {
     fn serve(&self, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
         self.groups.lock().unwrap().push(requests.len());
-        for request in requests {
+        for (index, request) in requests.iter().enumerate() {
+            if index > 0 && out.is_full() {
+                out.leave(requests.len() - index);
+                return;
+            }
             self.served.fetch_add(1, Ordering::SeqCst);
             let opaque = request.header.opaque;
             match request.header.code {

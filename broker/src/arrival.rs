@@ -2,9 +2,12 @@
 //!
 //! Runs on the appending thread: an arrival that nobody waits for costs one relaxed load.
 
-use std::sync::{
-    Arc, OnceLock, Weak,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Instant,
 };
 
 use bytes::BytesMut;
@@ -19,6 +22,7 @@ use rmq_types::{CommitLogOffset, system};
 use crate::{
     core::{Core, lock},
     handler::{pull, send},
+    metrics::{Answered, Outcome, Tally},
     parked::ParkedGroup,
     session::subscription::TagFilter,
     starting::Starting,
@@ -35,6 +39,10 @@ pub(crate) struct HeldPull {
     pub header: PullMessage<'static>,
     /// What it wants.
     pub filter: TagFilter,
+    /// Its code.
+    pub code: i32,
+    /// When it was read from its connection.
+    pub since: Instant,
 }
 
 /// The store's listener. Knows the broker once it is built; a store that recovers has no clients.
@@ -113,7 +121,7 @@ impl StoreListener for Arrivals {
             "the store takes no more messages: restart the broker"
         );
         if let Some(core) = self.core() {
-            refuse_parked(core.parked.drain(), reason);
+            refuse_parked(&core, core.parked.drain(), reason);
         }
     }
 
@@ -130,8 +138,16 @@ impl StoreListener for Arrivals {
 /// Runs a held pull again; this time it is answered whatever there is.
 pub(crate) fn answer_pull(core: &Core, held: &HeldPull) {
     let mut out = BytesMut::new();
-    pull::answer_again(core, held, &mut out);
-    if let Err(error) = held.conn.send_frame(&out) {
+    let response = pull::answer_again(core, held, &mut out);
+    let sent = held.conn.send_frame(&out);
+    let answered = Answered {
+        request: held.code,
+        response,
+        held: true,
+        outcome: Outcome::written(&sent),
+    };
+    core.rpc.record(answered, held.since.elapsed(), 1);
+    if let Err(error) = sent {
         tracing::debug!(peer = %held.conn.peer_addr(), %error, "a woken pull was not answered");
     }
 }
@@ -153,16 +169,33 @@ fn answer_stored(core: &Core, groups: Vec<ParkedGroup>, code: i32) {
         for reply in &group.replies {
             send::write_reply(&settings, reply, code, &mut out);
         }
-        let _ = group.conn.send_frame(&out);
+        let sent = group.conn.send_frame(&out);
+        note(core, &group, code, Outcome::written(&sent));
     }
 }
 
-fn refuse_parked(groups: Vec<ParkedGroup>, reason: &str) {
+fn refuse_parked(core: &Core, groups: Vec<ParkedGroup>, reason: &str) {
+    let code = response_code::SERVICE_NOT_AVAILABLE;
     for group in groups {
+        let mut outcome = Outcome::Success;
         for reply in &group.replies {
-            let answer = Command::response(reply.opaque, response_code::SERVICE_NOT_AVAILABLE)
+            let answer = Command::response(reply.opaque, code)
                 .with_remark(format!("the flush failed: {reason}"));
-            let _ = group.conn.send(&answer);
+            outcome = Outcome::written(&group.conn.send(&answer));
         }
+        note(core, &group, code, outcome);
+    }
+}
+
+/// Records how long parked sends took.
+fn note(core: &Core, group: &ParkedGroup, response: i32, outcome: Outcome) {
+    let mut tally = Tally::new(&core.rpc, group.since);
+    for reply in &group.replies {
+        tally.add(Answered {
+            request: reply.code,
+            response,
+            held: false,
+            outcome,
+        });
     }
 }

@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rmq_net::{BindError, Client, ClientOptions, IoThreads, ListenOptions, Listener, ReservedPort};
@@ -23,6 +23,8 @@ use crate::{
     hold::Holds,
     identity::{Identity, local_ip},
     metadata::{ConfigTable, LoadError, OffsetTable, PersistError, RequestModes, system_topics},
+    metrics::{CreateTimes, RpcLatency, parse_labels},
+    pulse::Pulse,
     register::{self, Registrar},
     routes::Routes,
     schedule::{self, DelayTable},
@@ -165,7 +167,7 @@ impl Broker {
         ready(&self.core)
     }
 
-    /// Whether the process does its work: the store is not poisoned.
+    /// Whether the process does its work: the store is not poisoned, and waiting requests are served.
     pub fn live(&self) -> Result<(), String> {
         live(&self.core)
     }
@@ -260,9 +262,17 @@ fn ready(core: &Core) -> Result<(), String> {
 }
 
 fn live(core: &Core) -> Result<(), String> {
-    match core.store.poison() {
-        Some(reason) => Err(format!("the store is broken: {reason}")),
-        None => Ok(()),
+    if let Some(reason) = core.store.poison() {
+        return Err(format!("the store is broken: {reason}"));
+    }
+    // The loop takes the locks of waiting pulls and sends: one that nobody gives back stops it. While
+    // the broker stops it has ended on purpose.
+    match core.pulse.silence(Instant::now()) {
+        Some(silent) if !core.is_stopping() => Err(format!(
+            "waiting requests have not been looked at for {} s",
+            silent.as_secs()
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -285,6 +295,7 @@ fn check(settings: &mut Settings) -> Result<(), StartError> {
     }
     register::parse_addresses(&settings.namesrv_addr).map_err(StartError::Setting)?;
     schedule::parse_levels(&settings.message_delay_level).map_err(StartError::Setting)?;
+    parse_labels(&settings.metrics_label).map_err(StartError::Setting)?;
     delete_hours(&settings.delete_when).map_err(StartError::Setting)?;
     if settings.broker_name.is_empty() {
         settings.broker_name = host_name();
@@ -410,7 +421,7 @@ fn store_options(settings: &Settings, identity: &Identity) -> Result<StoreOption
     options.index_slots = settings.max_hash_slot_num.get() as u32;
     options.index_entries = settings.max_index_num.get() as u32;
     options.tags_code_of = Some(Arc::new(move |record| {
-        // A delayed message's queue entry carries its due time.
+        // A delayed message's queue entry carries its due time, which counts from its own store time.
         if record.topic != system::SCHEDULE_TOPIC {
             return None;
         }
@@ -494,12 +505,16 @@ fn open(
         arrivals,
         parked: crate::parked::Parked::default(),
         stats,
+        rpc: RpcLatency::new(),
+        topic_creation: CreateTimes::new(),
+        group_creation: CreateTimes::new(),
         workers,
         routes,
         registrar,
         delays: DelayTable::open(&folder, levels)?,
         memory_window,
         started_at: now,
+        pulse: Pulse::new(Instant::now()),
         stopping: AtomicBool::new(false),
     });
     core.arrivals.attach(&core);

@@ -25,7 +25,9 @@ use crate::{
     hold::Holds,
     identity::Identity,
     metadata::{ConfigTable, OffsetTable, PersistError, RequestModes},
+    metrics::{CreateTimes, RpcLatency},
     parked::Parked,
+    pulse::Pulse,
     register::Registrar,
     routes::Routes,
     session::{Consumers, Producers, QueueLocks},
@@ -72,6 +74,12 @@ pub(crate) struct Core {
     pub unique_ids: UniqueIds,
     /// Counters.
     pub stats: Stats,
+    /// How long requests take.
+    pub rpc: RpcLatency,
+    /// How long tools wait for topics.
+    pub topic_creation: CreateTimes,
+    /// How long tools wait for groups.
+    pub group_creation: CreateTimes,
     /// Requests that may block.
     pub workers: Workers,
     /// Registration with the NameServers.
@@ -84,6 +92,8 @@ pub(crate) struct Core {
     pub memory_window: u64,
     /// When the broker started.
     pub started_at: Timestamp,
+    /// Last sign of life of what happens by the clock.
+    pub pulse: Pulse,
     /// Set first when stopping: sends are refused with a code that clients retry elsewhere.
     pub stopping: AtomicBool,
 }

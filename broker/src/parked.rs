@@ -6,6 +6,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use rmq_net::Connection;
@@ -18,6 +19,8 @@ use crate::handler::send::SendReply;
 pub(crate) struct ParkedGroup {
     /// Durable from here on.
     pub end: CommitLogOffset,
+    /// When its sends were read from the connection.
+    pub since: Instant,
     /// When it is answered with "flush timed out".
     pub deadline: Timestamp,
     /// Who waits.

@@ -25,6 +25,7 @@ use crate::{
     copy,
     core::{Core, lock},
     metadata::{LoadError, PersistError, read_json, write_json},
+    metrics::MessageType,
     stats::Stat,
 };
 
@@ -298,7 +299,7 @@ fn deliver(core: &Core, record: &[u8]) -> bool {
 fn count(core: &Core, topic: &str, bytes: u64) {
     core.stats.add(Stat::GroupGetNums, OWN_KEY, 1);
     core.stats.add(Stat::GroupGetSize, OWN_KEY, bytes);
-    core.stats.stored(topic, 1, bytes);
+    core.stats.stored(topic, MessageType::Delay, (1, bytes));
 }
 
 fn keep_or_drop(topic: &str, error: &AppendError) -> bool {

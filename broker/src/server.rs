@@ -1,6 +1,6 @@
 //! The broker's ports: every request of a connection's buffer goes to its handler from here.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use rmq_net::{Connection, Outbox, Request, Service};
 use rmq_protocol::remoting::{Command, request_code, response_code};
@@ -10,6 +10,7 @@ use crate::{
     answer::{Answer, Failure},
     core::{Core, lock},
     handler::{Call, Handler, Kind, handler_of, pull, send},
+    metrics::Outcome,
 };
 
 /// What listens on the main port, or (`fast`) on the port two below, which serves all but pulls.
@@ -26,11 +27,17 @@ impl Server {
         Self { core, fast }
     }
 
-    fn serve_one(&self, conn: &Arc<Connection>, request: &Request<'_>, out: &mut Outbox) {
+    fn serve_one(
+        &self,
+        (conn, since): (&Arc<Connection>, Instant),
+        request: &Request<'_>,
+        out: &mut Outbox,
+    ) {
         let call = Call {
             conn,
             header: &request.header,
             body: request.body,
+            since,
         };
         let code = request.header.code;
         if pull::is_pull(code) && !self.fast {
@@ -42,22 +49,15 @@ impl Server {
         match handler_of(code) {
             Some(Kind::Quick(handler)) => {
                 let answer = handler(&self.core, &call);
-                if let Some(command) = finish(&call, answer) {
-                    out.send(&command);
-                }
+                reply(&self.core, &call, answer, out);
             }
             Some(Kind::Slow(handler)) => self.run_on_worker(&call, handler, out),
             None => {
-                if request.wants_reply() {
-                    let remark = format!(" request type {code} not supported");
-                    out.send(
-                        &Command::response(
-                            request.header.opaque,
-                            response_code::REQUEST_CODE_NOT_SUPPORTED,
-                        )
-                        .with_remark(remark),
-                    );
-                }
+                let failure = Failure::new(
+                    response_code::REQUEST_CODE_NOT_SUPPORTED,
+                    format!(" request type {code} not supported"),
+                );
+                reply(&self.core, &call, Err(failure), out);
             }
         }
     }
@@ -72,25 +72,26 @@ impl Server {
         let (core, conn) = (Arc::clone(&self.core), Arc::clone(call.conn));
         let header = call.header.clone().into_owned();
         let body = bytes::Bytes::copy_from_slice(call.body);
-        let queued_at = core.now();
+        let (queued_at, since) = (core.now(), call.since);
         let outcome = self.core.workers.run(max, move || {
             let call = Call {
                 conn: &conn,
                 header: &header,
                 body: &body,
+                since,
             };
             let answer = match waited_too_long(&core, queued_at, longest) {
                 Some(failure) => Err(failure),
                 None => handler(&core, &call),
             };
+            let mut answered = call.answered(code_of(&answer));
             if let Some(command) = finish(&call, answer) {
-                let _ = conn.send(&command);
+                answered.outcome = Outcome::written(&conn.send(&command));
             }
+            core.rpc.record(answered, since.elapsed(), 1);
         });
-        if let Err(failure) = outcome
-            && let Some(command) = finish(call, Err(failure))
-        {
-            out.send(&command);
+        if let Err(failure) = outcome {
+            reply(&self.core, call, Err(failure), out);
         }
     }
 }
@@ -107,6 +108,22 @@ fn waited_too_long(core: &Core, queued_at: Timestamp, longest: i64) -> Option<Fa
             ),
         )
     })
+}
+
+fn code_of(answer: &Answer) -> i32 {
+    match answer {
+        Ok(command) => command.code,
+        Err(failure) => failure.code,
+    }
+}
+
+/// Answers at once.
+fn reply(core: &Core, call: &Call<'_>, answer: Answer, out: &mut Outbox) {
+    let answered = call.answered(code_of(&answer));
+    if let Some(command) = finish(call, answer) {
+        out.send(&command);
+    }
+    core.rpc.record(answered, call.since.elapsed(), 1);
 }
 
 /// The command to send, if anybody waits for one.
@@ -127,18 +144,24 @@ fn finish(call: &Call<'_>, answer: Answer) -> Option<Command> {
 
 impl Service for Server {
     fn serve(&self, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
+        let since = Instant::now();
         let mut rest = requests;
         while let Some(first) = rest.first() {
+            if out.is_full() {
+                // Comes again once the peer has taken what is written so far.
+                out.leave(rest.len());
+                return;
+            }
             let sends = rest
                 .iter()
                 .take_while(|request| send::is_send(request.header.code))
                 .count();
             if sends > 0 {
                 let (group, others) = rest.split_at(sends);
-                send::serve(&self.core, conn, group, out);
+                send::serve(&self.core, (conn, since), group, out);
                 rest = others;
             } else {
-                self.serve_one(conn, first, out);
+                self.serve_one((conn, since), first, out);
                 rest = rest.get(1..).unwrap_or_default();
             }
         }

@@ -15,6 +15,8 @@ use rmq_protocol::body::{BrokerStatsData, BrokerStatsItem};
 use rmq_types::{Timestamp, system};
 use rustc_hash::FxHashMap;
 
+use crate::metrics::{MessageType, TopicTraffic};
+
 /// Seconds between two samples.
 pub(crate) const SAMPLE_SECONDS: u64 = 10;
 const MINUTE_SAMPLES: usize = 6;
@@ -189,10 +191,15 @@ fn find_or_make(family: &Family, key: &str) -> Arc<Counter> {
     })
 }
 
+/// Topics with what they take in.
+pub(crate) type Traffic = Vec<(Box<str>, Arc<TopicTraffic>)>;
+
 /// All counters.
 #[derive(Debug)]
 pub(crate) struct Stats {
     families: Vec<Family>,
+    /// `TOPIC_PUT_NUMS` and `TOPIC_PUT_SIZE` of each topic and more, found at once.
+    topics: RwLock<FxHashMap<Box<str>, Arc<TopicTraffic>>>,
     /// Messages stored, also found as `BROKER_PUT_NUMS`.
     pub puts: Arc<Counter>,
     /// Bytes of bodies stored.
@@ -224,6 +231,7 @@ impl Stats {
         let (user_puts, user_gets) = (whole(Stat::UserPutNums), whole(Stat::UserGetNums));
         Self {
             families,
+            topics: RwLock::default(),
             puts,
             put_bytes: Counter::default(),
             gets,
@@ -247,15 +255,50 @@ impl Stats {
         find_or_make(self.family(stat), key)
     }
 
-    /// Counts messages that were stored in a topic.
-    pub(crate) fn stored(&self, topic: &str, messages: u64, bytes: u64) {
+    /// What a topic takes in. Who stores many messages keeps it for them all.
+    #[must_use]
+    pub(crate) fn topic(&self, topic: &str) -> Arc<TopicTraffic> {
+        let found = {
+            let map = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+            map.get(topic).map(Arc::clone)
+        };
+        found.unwrap_or_else(|| {
+            let made = || {
+                let counter = |stat| self.counter(stat, topic);
+                let (nums, size) = (Stat::TopicPutNums, Stat::TopicPutSize);
+                Arc::new(TopicTraffic::new(counter(nums), counter(size)))
+            };
+            let mut map = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(map.entry(topic.into()).or_insert_with(made))
+        })
+    }
+
+    /// Counts messages that were stored in a topic by one send.
+    pub(crate) fn stored(&self, topic: &str, kind: MessageType, (messages, bytes): (u64, u64)) {
+        self.topic(topic).add(kind, messages, bytes);
+        self.stored_anywhere(topic, messages, bytes);
+    }
+
+    /// As [`Stats::stored`], of a topic whose own figures are counted already.
+    pub(crate) fn stored_anywhere(&self, topic: &str, messages: u64, bytes: u64) {
         self.puts.add(messages, 1);
         self.put_bytes.add(bytes, messages);
         if !system::is_system_topic(topic) {
             self.user_puts.add(messages, 1);
         }
-        self.add(Stat::TopicPutNums, topic, messages);
-        self.add(Stat::TopicPutSize, topic, bytes);
+    }
+
+    /// Every topic that took something in, sorted, for the metrics page.
+    #[must_use]
+    pub(crate) fn traffic(&self) -> Traffic {
+        let map = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+        let mut list: Traffic = map
+            .iter()
+            .map(|(topic, traffic)| (topic.clone(), Arc::clone(traffic)))
+            .collect();
+        drop(map);
+        list.sort_by(|one, other| one.0.cmp(&other.0));
+        list
     }
 
     /// Adds to the counter of a key.
@@ -343,6 +386,8 @@ impl Stats {
             let mut map = family.write().unwrap_or_else(PoisonError::into_inner);
             map.retain(|key, _| key.split('@').all(|part| part != name));
         }
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        topics.remove(name);
     }
 }
 

@@ -1,7 +1,10 @@
 //! What happens by the clock: deadlines of waiting requests, expiry of clients and locks, writing
 //! of offsets and tables, samples of counters.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     arrival,
@@ -23,6 +26,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         interval.tick().await;
         ticks += 1;
         answer_overdue(&core);
+        core.pulse.beat(Instant::now());
         let now = core.now();
         if now.millis() >= offsets_due {
             let period = core.settings.get().flush_consumer_offset_interval.get();

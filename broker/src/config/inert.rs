@@ -145,7 +145,7 @@ pub(super) const KEYS: &[&str] = &[
     "metricGrpcExporterIntervalInMills", "metricGrpcExporterTimeOutInMills",
     "metricLoggingExporterIntervalInMills", "metricsExportBatchMaxDataPoints",
     "metricsExporterType", "metricsGrpcExporterHeader", "metricsGrpcExporterTarget",
-    "metricsInDelta", "metricsLabel", "metricsOtelCardinalityLimit", "migrateAuthFromV1Enabled",
+    "metricsInDelta", "metricsOtelCardinalityLimit", "migrateAuthFromV1Enabled",
     "minLiteTTl", "namesrvDomain", "namesrvDomainSubgroup", "notifyConsumerIdsChangedEnable",
     "offsetCheckInSlave", "osPageCacheBusyTimeOutMills", "persistConsumerOffsetIncrementally",
     "popCkMaxBufferSize", "popCkOffsetMaxQueueSize", "popCkStayBufferTime",

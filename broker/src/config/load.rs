@@ -33,6 +33,16 @@ pub enum ConfigError {
         /// What is wrong with it.
         source: KeyError,
     },
+    /// One key is written twice, so that nobody can know which value is meant.
+    #[error("line {line}: the key {key} stands already on line {first}: keep one of them")]
+    Twice {
+        /// The second line.
+        line: usize,
+        /// The key as it stands there.
+        key: String,
+        /// The first line.
+        first: usize,
+    },
     /// The text is neither properties nor our YAML form.
     #[error("{0}")]
     Syntax(String),
@@ -127,33 +137,74 @@ fn apply(loaded: &mut Loaded, pairs: Vec<Property>) -> Result<(), ConfigError> {
 fn yaml_pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
     // An excerpt of the file could show a password.
     let options = serde_saphyr::options! { with_snippet: false };
-    let map: std::collections::BTreeMap<String, serde_json::Value> =
+    let map: Option<std::collections::BTreeMap<String, serde_json::Value>> =
         serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ConfigError::Syntax(error.to_string()))?;
-    let line_of = |key: &str| {
-        let start = |line: &str| line.trim_start().starts_with(key);
-        text.lines().position(start).map_or(0, |index| index + 1)
-    };
-    map.into_iter()
-        .map(|(key, value)| {
-            let value = match value {
-                serde_json::Value::String(text) => text,
-                serde_json::Value::Bool(flag) => flag.to_string(),
-                serde_json::Value::Number(number) => number.to_string(),
-                // The value is not shown: it may be a password.
-                _ => {
-                    return Err(ConfigError::Syntax(format!(
-                        "{key}: is no plain value; write JSON as a quoted text"
-                    )));
-                }
-            };
-            Ok(Property {
-                line: line_of(&key),
-                key: camel_case(&key),
+            .map_err(|error| yaml_error(text, &error))?;
+    let mut pairs = Vec::new();
+    for (key, value) in map.unwrap_or_default() {
+        let value = match value {
+            serde_json::Value::String(text) => text,
+            serde_json::Value::Bool(flag) => flag.to_string(),
+            serde_json::Value::Number(number) => number.to_string(),
+            // The value is not shown: it may be a password.
+            _ => {
+                return Err(ConfigError::Syntax(format!(
+                    "{key}: is no plain value; write JSON as a quoted text"
+                )));
+            }
+        };
+        let line = lines_of(text, &key).next().unwrap_or(0);
+        pairs.push(Property { line, key, value });
+    }
+    pairs.sort_by_key(|pair| pair.line);
+    camel_cased(pairs)
+}
+
+/// The keys as Java spells them; two spellings of one key are one key written twice.
+fn camel_cased(pairs: Vec<Property>) -> Result<Vec<Property>, ConfigError> {
+    let mut seen = std::collections::HashMap::new();
+    let each = pairs.into_iter().map(|Property { line, key, value }| {
+        let name = camel_case(&key);
+        match seen.insert(name.clone(), line) {
+            Some(first) => Err(ConfigError::Twice { line, key, first }),
+            None => Ok(Property {
+                line,
+                key: name,
                 value,
-            })
-        })
-        .collect()
+            }),
+        }
+    });
+    each.collect()
+}
+
+fn yaml_error(text: &str, error: &serde_saphyr::Error) -> ConfigError {
+    let error = error.without_snippet();
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            let mut lines = lines_of(text, key);
+            let first = lines.next().unwrap_or(0);
+            let found = error.location().map(|at| at.line() as usize);
+            ConfigError::Twice {
+                line: lines.next().or(found).unwrap_or(first),
+                key: key.clone(),
+                first,
+            }
+        }
+        other => ConfigError::Syntax(other.to_string()),
+    }
+}
+
+/// Lines of a flat map on which a key stands, from 1.
+fn lines_of<'t>(text: &'t str, key: &'t str) -> impl Iterator<Item = usize> + 't {
+    let starts = move |line: &str| {
+        let line = line.trim_start().trim_start_matches(['"', '\'']);
+        line.strip_prefix(key)
+            .is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+    };
+    let lines = text.lines().enumerate();
+    lines
+        .filter(move |(_, line)| starts(line))
+        .map(|(index, _)| index + 1)
 }
 
 /// `flush-disk-type` → `flushDiskType`; `broker-ip1` → `brokerIP1`, the one irregular kind of key.

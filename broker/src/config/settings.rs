@@ -88,6 +88,7 @@ settings! {
     Restart bind_address: String = "0.0.0.0".to_owned(), "bindAddress", "Address to listen on.";
     Restart listen_port: Port = int(10_911), "listenPort", "Port for clients; the fast channel is two below.";
     Restart ha_listen_port: Port = int(0), "haListenPort", "Port for replicas; 0 is listenPort + 1.";
+    Restart metrics_label: String = String::new(), "metricsLabel", "Labels of every series of the metrics page, as name:value,name:value.";
     Restart metrics_prom_exporter_host: String = "0.0.0.0".to_owned(), "metricsPromExporterHost", "Address of the metrics and health page.";
     Restart metrics_prom_exporter_port: Port = int(5557), "metricsPromExporterPort", "Port of the metrics and health page.";
     Restart store_path_root_dir: String = String::new(), "storePathRootDir", "Folder of the store.";

@@ -202,6 +202,44 @@ fn keys_of_access_control_are_known_and_their_secrets_never_shown() {
     }
 }
 
+/// A library's word for its own options has stood in this message.
+#[test]
+fn a_key_that_stands_twice_in_our_form_is_named_with_both_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broker.yaml");
+    let refusal = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        super::load(&file).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refusal("broker-name: a\nlisten-port: 1\n# again\n\"broker-name\": b\n"),
+        "line 4: the key broker-name stands already on line 1: keep one of them"
+    );
+    assert_eq!(
+        refusal("listen-port: 1\nbroker-name: a\nbrokerName: b\n"),
+        "line 3: the key brokerName stands already on line 2: keep one of them"
+    );
+    // A longer key that starts alike is another one.
+    assert_eq!(
+        refusal("broker-name-prefix: a\nbroker-name: a\nbroker-name: b\n"),
+        "line 3: the key broker-name stands already on line 2: keep one of them"
+    );
+    let wrong = refusal("broker-name-prefix: x\nlisten-port: 70000\nbroker-name: [\n");
+    assert!(
+        !wrong.contains("Policy") && !wrong.contains("serde"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn an_empty_file_of_our_form_is_all_defaults() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broker.yaml");
+    std::fs::write(&file, "# nothing yet\n").unwrap();
+    let loaded = super::load(&file).unwrap();
+    assert_eq!(loaded.settings.entries(), Settings::default().entries());
+}
+
 #[test]
 fn no_key_is_listed_twice() {
     let mut known: Vec<_> = Settings::KEYS.iter().map(|info| info.name).collect();

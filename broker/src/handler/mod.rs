@@ -17,13 +17,15 @@ mod table;
 
 pub(crate) use table::{Handler, Kind, handler_of};
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use rmq_net::Connection;
 use rmq_protocol::{
     header::{DecodeHeader, FieldError},
     remoting::Header,
 };
+
+use crate::metrics::{Answered, Outcome};
 
 /// One request as a handler sees it.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +36,21 @@ pub(crate) struct Call<'a> {
     pub(crate) header: &'a Header<'a>,
     /// Its body.
     pub(crate) body: &'a [u8],
+    /// When it was read from its connection.
+    pub(crate) since: Instant,
 }
 
 impl<'a> Call<'a> {
+    /// How it was answered at once: nothing held it up.
+    pub(crate) fn answered(&self, response: i32) -> Answered {
+        Answered {
+            request: self.header.code,
+            response,
+            held: false,
+            outcome: Outcome::of(self.header.is_oneway()),
+        }
+    }
+
     /// The typed header.
     pub(crate) fn decode<T: DecodeHeader<'a>>(&self) -> Result<T, FieldError> {
         T::decode(&self.header.ext)

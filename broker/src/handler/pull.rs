@@ -7,7 +7,7 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::BytesMut;
 use rmq_net::Outbox;
 use rmq_protocol::{
-    body::TopicConfig,
+    body::{MessageModel, SubscriptionGroupConfig, TopicConfig},
     header::{PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND, PullMessage},
     message::{
         Record,
@@ -58,7 +58,7 @@ pub(crate) fn serve(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
             return;
         }
         Err(refused) => {
-            write_refused(out.buffer(), call.header.opaque, &refused);
+            refuse(core, call, &refused, out.buffer());
             return;
         }
     };
@@ -86,41 +86,53 @@ fn answer(
     note(core, header, &outcome);
     let found = (code, &outcome);
     write(call.header.opaque, header, &admitted.topic, found, out);
+    core.rpc
+        .record(call.answered(code), call.since.elapsed(), 1);
+}
+
+fn refuse(core: &Core, call: &Call<'_>, refused: &Refused, out: &mut BytesMut) {
+    write_refused(out, call.header.opaque, refused);
+    let answered = call.answered(refused.failure.code);
+    core.rpc.record(answered, call.since.elapsed(), 1);
 }
 
 /// A pull whose group must be made first.
 fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
     let (shared, conn) = (Arc::clone(core), Arc::clone(call.conn));
-    let header = call.header.clone().into_owned();
+    let (header, since) = (call.header.clone().into_owned(), call.since);
     let queue_max = core.settings.get().admin_queue_capacity.get() as usize;
     let outcome = core.workers.run(queue_max, move || {
         let group = header.ext.get("consumerGroup").unwrap_or_default();
         let mut group = Cow::Borrowed(group);
         namespace::join(&header.ext, &mut group);
         let mut buffer = BytesMut::new();
-        if let Err(failure) = shared.find_group(&group) {
-            write_failure(&mut buffer, header.opaque, &failure);
-        } else {
-            let call = Call {
-                conn: &conn,
-                header: &header,
-                body: &[],
-            };
-            let settings = shared.settings.get();
-            match admit(&shared, &settings, &call) {
-                Ok(Some(admitted)) => answer(&shared, &settings, &call, &admitted, &mut buffer),
-                Ok(None) => {
-                    write_failure(&mut buffer, header.opaque, &Failure::no_group(&group));
-                }
-                Err(refused) => write_refused(&mut buffer, header.opaque, &refused),
-            }
+        let call = Call {
+            conn: &conn,
+            header: &header,
+            body: &[],
+            since,
+        };
+        let settings = shared.settings.get();
+        let admitted = match shared.find_group(&group) {
+            Ok(_) => admit(&shared, &settings, &call),
+            Err(failure) => Err(failure.into()),
+        };
+        match admitted {
+            Ok(Some(admitted)) => answer(&shared, &settings, &call, &admitted, &mut buffer),
+            Ok(None) => refuse(
+                &shared,
+                &call,
+                &Failure::no_group(&group).into(),
+                &mut buffer,
+            ),
+            Err(refused) => refuse(&shared, &call, &refused, &mut buffer),
         }
         if !buffer.is_empty() {
             let _ = conn.send_frame(&buffer);
         }
     });
     if let Err(failure) = outcome {
-        write_failure(out.buffer(), call.header.opaque, &failure);
+        refuse(core, call, &failure.into(), out.buffer());
     }
 }
 
@@ -200,7 +212,7 @@ fn admit<'a>(
         );
         return Err(forbidden(5, remark));
     }
-    let filter = filter_of(core, &header, settings)?;
+    let filter = filter_of(core, (&header, &config), settings)?;
     Ok(Some(Admitted {
         header,
         filter,
@@ -211,43 +223,55 @@ fn admit<'a>(
 /// The filter of a pull: from the request itself, or from the group's last heartbeat.
 fn filter_of(
     core: &Core,
-    header: &PullMessage<'_>,
+    (header, config): (&PullMessage<'_>, &SubscriptionGroupConfig),
     settings: &Settings,
 ) -> Result<TagFilter, Refused> {
     let own_retry = header.topic.starts_with(system::RETRY_PREFIX);
-    let (expression, kind): (Cow<'_, str>, Cow<'_, str>) =
-        if header.sys_flag & PULL_SUBSCRIPTION != 0 {
-            let expression = header.subscription.as_deref().unwrap_or("*");
+    let (expression, kind): (Cow<'_, str>, Cow<'_, str>) = if header.sys_flag & PULL_SUBSCRIPTION
+        != 0
+    {
+        let expression = header.subscription.as_deref().unwrap_or("*");
+        (
+            expression.into(),
+            header.expression_type.as_deref().unwrap_or("TAG").into(),
+        )
+    } else {
+        let group = header.consumer_group.as_ref();
+        let (found, model) = {
+            let consumers = lock(&core.consumers);
             (
-                expression.into(),
-                header.expression_type.as_deref().unwrap_or("TAG").into(),
-            )
-        } else {
-            let found = lock(&core.consumers).subscription(&header.consumer_group, &header.topic);
-            let not_exist = |remark: &str| {
-                Refused::from(Failure::new(response_code::SUBSCRIPTION_NOT_EXIST, remark))
-            };
-            let subscription = match found {
-                Found::Yes(subscription) => subscription,
-                Found::NoGroup => {
-                    return Err(not_exist("the consumer's group info not exist"));
-                }
-                Found::NoSubscription => {
-                    return Err(not_exist("the consumer's subscription not exist"));
-                }
-            };
-            if subscription.sub_version < header.sub_version {
-                return Err(Failure::new(
-                    response_code::SUBSCRIPTION_NOT_LATEST,
-                    "the consumer's subscription not latest",
-                )
-                .into());
-            }
-            (
-                subscription.sub_string.into(),
-                subscription.expression_type.into(),
+                consumers.subscription(group, &header.topic),
+                consumers.model(group),
             )
         };
+        if model == Some(MessageModel::Broadcasting) && !config.consume_broadcast_enable {
+            let remark = format!("the consumer group[{group}] can not consume by broadcast way");
+            return Err(forbidden(4, remark));
+        }
+        let not_exist = |remark: &str| {
+            Refused::from(Failure::new(response_code::SUBSCRIPTION_NOT_EXIST, remark))
+        };
+        let subscription = match found {
+            Found::Yes(subscription) => subscription,
+            Found::NoGroup => {
+                return Err(not_exist("the consumer's group info not exist"));
+            }
+            Found::NoSubscription => {
+                return Err(not_exist("the consumer's subscription not exist"));
+            }
+        };
+        if subscription.sub_version < header.sub_version {
+            return Err(Failure::new(
+                response_code::SUBSCRIPTION_NOT_LATEST,
+                "the consumer's subscription not latest",
+            )
+            .into());
+        }
+        (
+            subscription.sub_string.into(),
+            subscription.expression_type.into(),
+        )
+    };
     if own_retry {
         return Ok(TagFilter::All);
     }
@@ -372,6 +396,8 @@ fn hold(core: &Arc<Core>, settings: &Settings, call: &Call<'_>, admitted: &Admit
             opaque: call.header.opaque,
             header: owned(header),
             filter: admitted.filter.clone(),
+            code: call.header.code,
+            since: call.since,
         },
     };
     let queue = header.queue_id as u32;
@@ -420,16 +446,20 @@ fn owned(header: &PullMessage<'_>) -> PullMessage<'static> {
     }
 }
 
-/// Answers a pull that waited, whatever there is now.
-pub(crate) fn answer_again(core: &Core, held: &HeldPull, out: &mut BytesMut) {
+/// Answers a pull that waited, whatever there is now; says with which code.
+pub(crate) fn answer_again(core: &Core, held: &HeldPull, out: &mut BytesMut) -> i32 {
     let settings = core.settings.get();
     match core.topic(&held.header.topic) {
-        Err(failure) => write_failure(out, held.opaque, &failure),
+        Err(failure) => {
+            write_failure(out, held.opaque, &failure);
+            failure.code
+        }
         Ok(topic) => {
             let outcome = read(core, &settings, &held.header, &held.filter);
             let code = code_of(&outcome, held.header.queue_offset);
             note(core, &held.header, &outcome);
             write(held.opaque, &held.header, &topic, (code, &outcome), out);
+            code
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{Call, send};
 use crate::{
     answer::{Answer, Failure, success},
     core::{Core, lock},
+    metrics::MessageType,
     namespace,
 };
 
@@ -137,7 +138,8 @@ fn store(
         properties: text,
     });
     let appended = appended.map_err(|error| Failure::from(&error))?;
-    core.stats.stored(topic, 1, u64::from(appended.bytes));
+    let bytes = u64::from(appended.bytes);
+    core.stats.stored(topic, MessageType::Normal, (1, bytes));
     let mut id = String::new();
     send::offset_id(core, appended.offset).write(&mut id);
     Ok(success().with_header(&SendMessageResponse {

@@ -143,7 +143,7 @@ fn store_copy(
         // A Java broker that opens this folder reads the due time from the level.
         let level = core.delays.clamp(level).max(1);
         properties::push(&mut text, names::DELAY, level.to_string().as_bytes());
-        send::rest(&core.delays, core.now(), level, target, &mut text)
+        send::rest(&core.delays, level, target, &mut text)
     });
     let mut append = Append {
         reconsume_times: record.reconsume_times.saturating_add(1),
@@ -153,7 +153,6 @@ fn store_copy(
     if let Some(rest) = &rest {
         append.topic = rest.topic;
         append.queue_id = rest.queue_id;
-        append.tags_code = rest.tags_code;
     }
     let appended = core.store.append_one(&append).map_err(|error| {
         tracing::warn!(topic, peer = %call.conn.peer_addr(), %error, "a message was not sent back");

@@ -15,7 +15,7 @@ mod topics;
 
 pub(crate) use files::{LoadError, PersistError};
 pub(crate) use files::{read as read_json, replace as write_json};
-pub(crate) use offsets::{OffsetTable, Pending};
+pub(crate) use offsets::{OffsetTable, Pending, QueueProgress};
 pub(crate) use request_modes::RequestModes;
 pub(crate) use system_topics::system_topics;
 pub(crate) use system_topics::{PERM_INHERIT, PERM_READ, PERM_WRITE};

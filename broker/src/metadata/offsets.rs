@@ -27,8 +27,17 @@ struct Progress {
 
 type Queues = BTreeMap<i32, Progress>;
 
-/// Committed offsets by queue.
-pub(crate) type Committed = Vec<(i32, i64)>;
+/// How far a group has come in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueueProgress {
+    /// What it committed, or where it was reset to.
+    pub committed: Option<i64>,
+    /// Where it goes on pulling.
+    pub pulled: Option<i64>,
+}
+
+/// Progress by queue.
+pub(crate) type QueuesProgress = Vec<(i32, QueueProgress)>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -177,22 +186,22 @@ impl OffsetTable {
         topics
     }
 
-    /// What each group committed in a topic, by queue, sorted by group.
+    /// How far each group has come in a topic, by queue, sorted by group.
     #[must_use]
-    pub(crate) fn committed_in(&self, topic: &str) -> Vec<(Box<str>, Committed)> {
+    pub(crate) fn progress_in(&self, topic: &str) -> Vec<(Box<str>, QueuesProgress)> {
         let state = self.lock();
         let groups = state.topics.get(topic).into_iter().flatten();
         let mut found: Vec<_> = groups
             .map(|(group, queues)| {
-                let committed = queues
-                    .iter()
-                    .filter_map(|(id, p)| Some((*id, p.committed?)));
-                (group.clone(), committed.collect::<Committed>())
+                let each = queues.iter().map(|(id, p)| {
+                    let (committed, pulled) = (p.reset.or(p.committed), p.pulled);
+                    (*id, QueueProgress { committed, pulled })
+                });
+                (group.clone(), each.collect::<QueuesProgress>())
             })
-            .filter(|(_, committed)| !committed.is_empty())
             .collect();
         drop(state);
-        found.sort();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
         found
     }
 

@@ -1,6 +1,6 @@
 //! Consumer groups with live members and their subscriptions (`ConsumerManager`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rmq_protocol::{
     body::{ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData},
@@ -108,6 +108,28 @@ pub(crate) struct GroupView<C> {
     pub members: Vec<Member<C>>,
     /// By topic.
     pub subscriptions: BTreeMap<String, SubscriptionData>,
+}
+
+/// What a group that is online consumes.
+#[derive(Clone, Debug)]
+pub(crate) struct Subscribed {
+    /// How members share.
+    pub model: MessageModel,
+    /// Topics, those of retries too.
+    pub topics: BTreeSet<String>,
+}
+
+/// Members that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MemberKind {
+    /// Their group.
+    pub group: String,
+    /// What they are written in.
+    pub language: &'static str,
+    /// Their version's ordinal.
+    pub version: i32,
+    /// Who moves messages.
+    pub consume_type: ConsumeType,
 }
 
 /// All groups.
@@ -287,10 +309,31 @@ impl<C: Clone> Consumers<C> {
             .collect()
     }
 
-    /// Number of members in all groups.
+    /// Every group that is online, with what it consumes.
+    pub(crate) fn subscribed(&self) -> impl Iterator<Item = (String, Subscribed)> {
+        self.groups.iter().map(|(name, group)| {
+            let topics = group.subscriptions.keys().cloned().collect();
+            let model = group.model;
+            (name.clone(), Subscribed { model, topics })
+        })
+    }
+
+    /// How many members of each kind there are.
     #[must_use]
-    pub(crate) fn member_count(&self) -> usize {
-        self.groups.values().map(|group| group.members.len()).sum()
+    pub(crate) fn kinds(&self) -> BTreeMap<MemberKind, usize> {
+        let mut kinds = BTreeMap::new();
+        for (name, group) in &self.groups {
+            for member in group.members.values() {
+                let kind = MemberKind {
+                    group: name.clone(),
+                    language: member.language.name(),
+                    version: member.version,
+                    consume_type: group.consume_type,
+                };
+                *kinds.entry(kind).or_default() += 1;
+            }
+        }
+        kinds
     }
 }
 
@@ -414,6 +457,6 @@ mod tests {
         let mut left = table.leave_all(1);
         left.sort();
         assert_eq!(left, ["a", "b"]);
-        assert_eq!(table.member_count(), 0);
+        assert!(table.kinds().is_empty());
     }
 }

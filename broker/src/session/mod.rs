@@ -8,6 +8,6 @@ mod locks;
 mod producers;
 pub(crate) mod subscription;
 
-pub(crate) use consumers::{Consumers, Found, Heartbeat, Member};
+pub(crate) use consumers::{Consumers, Found, Heartbeat, Member, Subscribed};
 pub(crate) use locks::{QueueKey, QueueLocks};
 pub(crate) use producers::{Producer, Producers};

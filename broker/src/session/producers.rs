@@ -92,10 +92,15 @@ impl<C: Clone> Producers<C> {
             .map(|(name, members)| (name.as_str(), members.values().collect()))
     }
 
-    /// Number of producers in all groups.
+    /// How many producers of each language and version there are.
     #[must_use]
-    pub(crate) fn member_count(&self) -> usize {
-        self.groups.values().map(BTreeMap::len).sum()
+    pub(crate) fn kinds(&self) -> BTreeMap<(&'static str, i32), usize> {
+        let mut kinds = BTreeMap::new();
+        for producer in self.groups.values().flat_map(BTreeMap::values) {
+            let kind = (producer.language.name(), producer.version);
+            *kinds.entry(kind).or_default() += 1;
+        }
+        kinds
     }
 }
 

@@ -1,6 +1,9 @@
 //! Delay levels: a message rests in the schedule topic, then comes to its own; retries with delay.
 
-use rmq_protocol::{body::BrokerStatsData, remoting::request_code as code};
+use rmq_protocol::{
+    body::{BrokerStatsData, QueryConsumeQueueResponse},
+    remoting::request_code as code,
+};
 
 use super::{TestBroker, ok};
 
@@ -48,6 +51,49 @@ async fn a_delayed_message_comes_to_its_topic_after_its_level_and_not_before() {
         ("BROKER_PUT_NUMS", "c", 3),
     ] {
         while count(&broker, name, key).await != sum {}
+    }
+}
+
+/// A due time that counts from when the send was read is too early by what the send waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_due_its_level_after_the_store_time_in_its_record_also_after_a_rebuild() {
+    let mut broker = TestBroker::start_with("messageDelayLevel=1d 2d").await;
+    broker.topic("T", 1).await;
+    broker.group("G").await;
+    broker.send("T", "sent back").await;
+    let offset = broker.pull("G", ("T", 0), 0).await.offsets[0].to_string();
+    for _ in 0..2 {
+        ok(broker.send_to(("T", 0), "later", &[("DELAY", "2")]).await);
+    }
+    ok(broker.send_back("G", &offset, "2").await);
+    let rests = broker.pull("G", (SCHEDULE, 1), 0).await;
+    assert_eq!(rests.bodies, ["later", "later", "sent back"]);
+    let wanted: Vec<i64> = rests
+        .stored_at
+        .iter()
+        .map(|at| at + 2 * 86_400_000)
+        .collect();
+    let entries = [
+        ("topic", SCHEDULE),
+        ("queueId", "1"),
+        ("index", "0"),
+        ("count", "9"),
+    ];
+    for rebuilt in [false, true] {
+        let answer = ok(broker.ask_with(code::QUERY_CONSUME_QUEUE, &entries).await);
+        let shown = QueryConsumeQueueResponse::from_json(&answer.body).unwrap();
+        let due: Vec<i64> = shown
+            .queue_data
+            .unwrap()
+            .iter()
+            .map(|entry| entry.tags_code)
+            .collect();
+        assert_eq!(due, wanted, "rebuilt: {rebuilt}");
+        if !rebuilt {
+            broker.stop().await;
+            std::fs::remove_dir_all(broker.folder().join("consumequeue")).unwrap();
+            broker.start_again().await;
+        }
     }
 }
 

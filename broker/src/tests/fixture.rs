@@ -15,7 +15,7 @@ use rmq_protocol::{
     message::{Record, properties},
     remoting::{Command, request_code as code},
 };
-use rmq_types::SystemClock;
+use rmq_types::{Clock as _, SystemClock};
 
 use crate::{
     Broker, StartError,
@@ -134,9 +134,8 @@ impl TestBroker {
 
     /// As [`TestBroker::restart`], with more lines of `broker.conf`.
     pub(super) async fn restart_with(&mut self, lines: &str) {
-        self.settings.push('\n');
-        self.settings.push_str(lines);
-        self.restart().await;
+        self.stop().await;
+        self.start_again_with(lines).await;
     }
 
     /// Stops in order and starts again on the same folder.
@@ -160,6 +159,13 @@ impl TestBroker {
         let broker = run(&self.settings).await;
         self.address = broker.local_addr().to_string();
         self.broker = Some(broker);
+    }
+
+    /// As [`TestBroker::start_again`], with more lines of `broker.conf`.
+    pub(super) async fn start_again_with(&mut self, lines: &str) {
+        self.settings.push('\n');
+        self.settings.push_str(lines);
+        self.start_again().await;
     }
 
     /// The client that the other calls use.
@@ -328,6 +334,20 @@ impl TestBroker {
         ok(self.ask_with(code::UPDATE_CONSUMER_OFFSET, &fields).await);
     }
 
+    /// Sends without waiting for an answer; a later request of the same connection comes after it.
+    pub(super) async fn notify(&self, command: Command) {
+        self.client.notify(&self.address, command).await.unwrap();
+    }
+
+    /// The broker's clock, in milliseconds.
+    #[expect(
+        clippy::unused_self,
+        reason = "the clock is that of the broker under test"
+    )]
+    pub(super) fn now(&self) -> i64 {
+        SystemClock.now().millis()
+    }
+
     /// The metrics page.
     pub(super) fn metrics(&self) -> String {
         self.broker.as_ref().unwrap().metrics_text()
@@ -351,6 +371,15 @@ impl TestBroker {
                 heartbeat(client_id, group, topics).to_json(),
             )
             .await);
+    }
+
+    /// As [`TestBroker::beat`], of a consumer that gets every message itself.
+    pub(super) async fn broadcast(&self, client_id: &str, group: &str, topics: &[&str]) {
+        let mut data = heartbeat(client_id, group, topics);
+        for consumer in &mut data.consumer_data_set {
+            consumer.message_model = MessageModel::Broadcasting;
+        }
+        ok(self.ask_body(code::HEART_BEAT, data.to_json()).await);
     }
 
     /// A consumer with a connection of its own, whose questions `service` answers.

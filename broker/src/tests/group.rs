@@ -2,10 +2,11 @@
 
 use rmq_protocol::{
     body::{ConsumerOffsets, GroupForbidden, SubscriptionGroupConfig, SubscriptionGroupWrapper},
+    header::PULL_SUBSCRIPTION,
     remoting::request_code as code,
 };
 
-use super::{TestBroker, ok, refused};
+use super::{TestBroker, ok, pull_header, refused};
 
 async fn table(broker: &TestBroker) -> SubscriptionGroupWrapper {
     let answer = ok(broker.ask(code::GET_ALL_SUBSCRIPTIONGROUP_CONFIG).await);
@@ -94,6 +95,26 @@ async fn a_group_that_may_not_consume_gets_nothing() {
     let pulled = broker.pull("G", ("T", 0), 0).await;
     refused(&pulled.answer, 16, "G");
     assert_eq!(pulled.answer.ext.get("forbiddenType"), Some("2"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_may_not_broadcast_gets_nothing_while_its_members_do() {
+    let broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    broker.send("T", "x").await;
+    let body = r#"{"groupName":"G","consumeBroadcastEnable":false}"#;
+    ok(broker
+        .ask_body(code::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body)
+        .await);
+    let mut header = pull_header("G", ("T", 0), 0);
+    header.sys_flag &= !PULL_SUBSCRIPTION;
+    header.subscription = None;
+    broker.broadcast("me", "G", &["T"]).await;
+    let pulled = broker.pull_as(&header).await;
+    refused(&pulled.answer, 16, "broadcast");
+    assert_eq!(pulled.answer.ext.get("forbiddenType"), Some("4"));
+    broker.beat("me", "G", &["T"]).await;
+    assert_eq!(broker.pull_as(&header).await.bodies, ["x"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -95,3 +95,37 @@ async fn a_message_that_comes_while_a_pull_begins_to_wait_wakes_it() {
         assert_eq!((pulled.bodies, sent.unwrap().code), (vec![body], 0));
     }
 }
+
+/// Consumers have stopped for good when their broker was started again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_waited_through_a_restart_goes_on_at_the_same_address() {
+    let mut broker = TestBroker::start().await;
+    broker.topic("T", 1).await;
+    broker.group("G").await;
+    let (client, address) = (broker.client(), broker.address().to_owned());
+    let mut header = pull_header("G", ("T", 0), 0);
+    header.sys_flag |= PULL_SUSPEND;
+    header.suspend_timeout_millis = 30_000;
+    let pull = Command::request(code::PULL_MESSAGE).with_header(&header);
+    let long = Duration::from_secs(60);
+    let (answer, ()) = tokio::join!(client.call(&address, pull.clone(), long), async {
+        while !broker
+            .metrics()
+            .contains("\nrocketmq_held_pulls{cluster=\"c\",node_type=\"broker\",node_id=\"b\"} 1\n")
+        {
+            tokio::task::yield_now().await;
+        }
+        broker.stop().await;
+    });
+    assert_eq!(
+        answer.unwrap().code,
+        19,
+        "nothing was lost: there was nothing"
+    );
+    let port = address.rsplit(':').next().unwrap();
+    broker.start_again_with(&format!("listenPort={port}")).await;
+    assert_eq!(broker.address(), address);
+    let (answer, _) = tokio::join!(client.call(&address, pull, long), broker.send("T", "new"));
+    let answer = super::fixture::Pulled::from(answer.unwrap());
+    assert_eq!(answer.bodies, ["new"]);
+}

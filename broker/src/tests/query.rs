@@ -1,5 +1,7 @@
 //! Looking for messages: 12, 33, 321.
 
+use std::time::Duration;
+
 use rmq_protocol::{
     body::QueryConsumeQueueResponse,
     message::{OffsetId, Record},
@@ -151,4 +153,24 @@ async fn entries_of_a_queue_are_shown_with_offset_and_size() {
         1,
         "9@T",
     );
+}
+
+/// Ids have named 0.0.0.0, so that nobody could look the message up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_id_of_a_broker_that_listens_everywhere_names_an_address_where_it_is_found() {
+    let broker = TestBroker::start_with("bindAddress=0.0.0.0\nbrokerIP1=").await;
+    assert!(broker.address().starts_with("0.0.0.0:"));
+    broker.topic("T", 1).await;
+    let sent = broker.send("T", "x").await;
+    let id = OffsetId::parse(sent.ext.get("msgId").unwrap()).unwrap();
+    assert!(!id.host.ip().is_unspecified(), "{}", id.host);
+    let offset = id.offset.to_string();
+    let view = Command::request(code::VIEW_MESSAGE_BY_ID).with_ext("offset", offset);
+    let host = id.host.to_string();
+    let answer = broker
+        .client()
+        .call(&host, view, Duration::from_secs(30))
+        .await;
+    let answer = ok(answer.unwrap());
+    assert_eq!(Record::decode(&answer.body).unwrap().0.body, b"x");
 }

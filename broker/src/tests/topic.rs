@@ -189,6 +189,53 @@ async fn a_topic_made_again_after_its_deletion_knows_nothing_of_the_old_one() {
     assert_eq!(broker.pull("G", ("T", 0), 0).await.bodies, ["new"]);
 }
 
+/// Deleted topics have come back with the next start, or with somebody who looked at them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_topic_stays_gone_after_reads_of_it_and_a_restart() {
+    let mut broker = TestBroker::start().await;
+    broker.group("G").await;
+    for topic in ["T", "other"] {
+        broker.topic(topic, 1).await;
+        broker.send(topic, "x").await;
+    }
+    broker.commit("G", ("T", 0), 1).await;
+    broker.restart().await;
+    assert!(broker.folder().join("consumequeue/T").exists());
+    ok(broker
+        .ask_with(code::DELETE_TOPIC_IN_BROKER, &[("topic", "T")])
+        .await);
+    for restarts in 0..2 {
+        let queue = [("topic", "T"), ("queueId", "0")];
+        refused(
+            &broker.ask_with(code::GET_TOPIC_STATS_INFO, &queue).await,
+            17,
+            "T",
+        );
+        refused(&broker.pull("G", ("T", 0), 0).await.answer, 17, "T");
+        for request in [code::GET_MAX_OFFSET, code::GET_MIN_OFFSET] {
+            let answer = ok(broker.ask_with(request, &queue).await);
+            assert_eq!(answer.ext.get("offset"), Some("0"));
+        }
+        refused(
+            &broker.ask_with(code::GET_TOPIC_CONFIG, &queue).await,
+            17,
+            "T",
+        );
+        let all = ok(broker.ask(code::GET_ALL_TOPIC_CONFIG).await);
+        let all = TopicConfigWrapper::from_json(&all.body).unwrap();
+        assert!(all.topic_config_table.contains_key("other"));
+        assert!(!all.topic_config_table.contains_key("T"));
+        assert!(broker.folder().join("consumequeue/other").exists());
+        assert!(!broker.folder().join("consumequeue/T").exists());
+        let offsets = ok(broker.ask(code::GET_ALL_CONSUMER_OFFSET).await);
+        assert!(!String::from_utf8_lossy(&offsets.body).contains("T@G"));
+        if restarts == 0 {
+            broker.restart().await;
+        }
+    }
+    assert_eq!(broker.pull("G", ("other", 0), 0).await.bodies, ["x"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pull_that_waits_is_answered_when_its_topic_is_deleted() {
     let broker = TestBroker::start().await;

@@ -199,6 +199,11 @@ impl Appender {
             // Its topic was deleted since it was looked up.
             *queue = core.table.get_or_create(message.topic, message.queue_id);
         }
+        // As recovery would: a delayed message is due by the time in its own record.
+        let special = core.options.tags_code_of.as_ref();
+        let tags_code = special
+            .and_then(|code| code(&record))
+            .unwrap_or(message.tags_code);
         let Some(appending) = queue.begin() else {
             return Err(AppendError::TopicDeleted);
         };
@@ -208,7 +213,7 @@ impl Appender {
         let unit = Unit {
             offset,
             size: ready.bytes as u32,
-            tags_code: message.tags_code,
+            tags_code,
         };
         if appending.push(unit) {
             self.dirty.push(Arc::clone(queue));

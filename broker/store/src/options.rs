@@ -96,8 +96,8 @@ pub struct StoreOptions {
     pub read_limits: ReadLimits,
     /// Bytes of the log whose pages are made ready ahead of the writer.
     pub prepare_bytes: u64,
-    /// What stands in the queue entry of a record in place of its tag's hash, if anything: recovery
-    /// asks it for delayed messages, whose entries carry a delivery time.
+    /// What stands in the queue entry of a record in place of its tag's hash, if anything: appends
+    /// and recovery ask it for delayed messages, whose entries carry a delivery time.
     pub tags_code_of: Option<TagsCodeOf>,
     /// Lets tests make the disk fail.
     pub faults: Option<Arc<dyn FaultHook>>,

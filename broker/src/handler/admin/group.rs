@@ -9,7 +9,7 @@ use rmq_protocol::{
     body::{GroupConfigList, GroupForbidden, SubscriptionGroupConfig, SubscriptionGroupWrapper},
     header::{self, DeleteGroup, GetAllGroups, GroupHeader},
 };
-use rmq_types::{GroupName, TopicName, limits};
+use rmq_types::{GroupName, TopicName, limits, system};
 
 use super::{
     body_of,
@@ -29,9 +29,12 @@ const LIST_MAX: usize = 50_000;
 pub(super) fn create(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let body = body_of(call, "groupName and its settings")?;
     let config = SubscriptionGroupConfig::from_json(body)?;
-    check(&config)?;
-    core.groups.put(vec![config], core.now())?;
-    Ok(success())
+    let system = system::is_system_group(&config.group_name);
+    core.group_creation.measure(system, || {
+        check(&config)?;
+        core.groups.put(vec![config], core.now())?;
+        Ok(success())
+    })
 }
 
 /// Code 225: all groups, or none.
@@ -45,11 +48,13 @@ pub(super) fn create_list(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             "groupConfigList has more than {LIST_MAX} groups"
         )));
     }
-    for config in &body.group_config_list {
-        check(config).map_err(|refused| refused.about(&config.group_name))?;
-    }
-    core.groups.put(body.group_config_list, core.now())?;
-    Ok(success())
+    core.group_creation.measure(false, || {
+        for config in &body.group_config_list {
+            check(config).map_err(|refused| refused.about(&config.group_name))?;
+        }
+        core.groups.put(body.group_config_list, core.now())?;
+        Ok(success())
+    })
 }
 
 fn check(config: &SubscriptionGroupConfig) -> Result<(), Failure> {

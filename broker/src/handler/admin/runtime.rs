@@ -5,7 +5,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rmq_protocol::{body::KvTable, header::ViewBrokerStats, remoting::VERSION};
+use rmq_protocol::{
+    body::KvTable,
+    header::ViewBrokerStats,
+    remoting::{VERSION, version_name},
+};
 use rmq_types::{Timestamp, system};
 
 use crate::{
@@ -17,8 +21,6 @@ use crate::{
 
 /// Samples of 10, 60 and 600 seconds.
 const WINDOWS: [usize; 3] = [1, 6, 60];
-/// Name of the protocol version that [`VERSION`] stands for.
-const VERSION_NAME: &str = "V5_3_3";
 
 /// Keys whose value is always 0 here.
 const ZEROES: [&str; 20] = [
@@ -52,7 +54,7 @@ pub(super) fn info(core: &Arc<Core>, _call: &Call<'_>) -> Answer {
     }
     table.put("brokerActive", !core.is_stopping());
     table.put("brokerVersion", VERSION);
-    table.put("brokerVersionDesc", VERSION_NAME);
+    table.put("brokerVersionDesc", version_name(VERSION));
     times(core, &mut table);
     rates(core, &mut table);
     totals(core, &mut table);

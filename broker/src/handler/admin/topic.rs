@@ -28,6 +28,12 @@ const LIST_MAX: usize = 50_000;
 pub(super) fn create(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let mut header: CreateTopic<'_> = call.decode()?;
     namespace::join(&call.header.ext, &mut header.topic);
+    let system = system::is_system_topic(&header.topic);
+    core.topic_creation
+        .measure(system, || create_one(core, &header))
+}
+
+fn create_one(core: &Core, header: &CreateTopic<'_>) -> Answer {
     let filter = TopicFilterType::from_text(&header.topic_filter_type).ok_or_else(|| {
         Failure::system(format!(
             "the custom field <topicFilterType> is no filter type: {:?}",
@@ -67,8 +73,13 @@ pub(super) fn create_list(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             "topicConfigList has more than {LIST_MAX} topics"
         )));
     }
-    let mut topics = Vec::with_capacity(body.topic_config_list.len());
-    for mut asked in body.topic_config_list {
+    core.topic_creation
+        .measure(false, || create_all(core, body.topic_config_list))
+}
+
+fn create_all(core: &Core, list: Vec<TopicConfig>) -> Answer {
+    let mut topics = Vec::with_capacity(list.len());
+    for mut asked in list {
         let text = changes(&std::mem::take(&mut asked.attributes));
         let name = asked.topic_name.clone();
         topics.push(merged(core, asked, &text).map_err(|refused| refused.about(&name))?);

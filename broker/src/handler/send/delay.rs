@@ -1,7 +1,7 @@
 //! A delayed message rests in the schedule topic, its real target kept in properties.
 
 use rmq_protocol::message::properties::{self, names};
-use rmq_types::{Timestamp, system};
+use rmq_types::system;
 
 use crate::schedule::DelayTable;
 
@@ -11,15 +11,13 @@ pub(crate) struct Rest {
     pub(crate) topic: &'static str,
     /// The level's queue.
     pub(crate) queue_id: u32,
-    /// When it is due: stands in the queue entry in place of the tag's hash.
-    pub(crate) tags_code: i64,
 }
 
 /// Adds the real target to `text` and says where the message rests; the caller took older `REAL_*`
-/// properties out.
+/// properties out. When it is due is known once it is stored: the level's delay counts from the time
+/// in its record, and stands in its queue entry in place of the tag's hash (`tags_code_of`).
 pub(crate) fn rest(
     delays: &DelayTable,
-    now: Timestamp,
     level: i32,
     (topic, queue_id): (&str, u32),
     text: &mut Vec<u8>,
@@ -30,6 +28,5 @@ pub(crate) fn rest(
     Rest {
         topic: system::SCHEDULE_TOPIC,
         queue_id: (level - 1) as u32,
-        tags_code: now.millis() + delays.delay(level),
     }
 }

@@ -8,7 +8,7 @@ mod delay;
 mod prepare;
 mod scan;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bytes::BytesMut;
 use rmq_net::{Connection, Outbox, Request};
@@ -24,7 +24,9 @@ use crate::{
     config::{FlushDiskType, Settings},
     core::Core,
     handler::Call,
+    metrics::{Answered, Outcome, Tally, TopicTraffic},
     parked::ParkedGroup,
+    stats::Stats,
 };
 
 use check::topic_for_send;
@@ -46,6 +48,8 @@ pub(crate) const fn is_send(code: i32) -> bool {
 pub(crate) struct SendReply {
     /// Number of the request.
     pub opaque: i32,
+    /// Its code.
+    pub code: i32,
     /// Offset ids of all its messages.
     pub msg_id: String,
     /// The queue.
@@ -59,15 +63,19 @@ pub(crate) struct SendReply {
 /// Serves consecutive sends of one connection.
 pub(crate) fn serve(
     core: &Arc<Core>,
-    conn: &Arc<Connection>,
+    (conn, since): (&Arc<Connection>, Instant),
     requests: &[Request<'_>],
     out: &mut Outbox,
 ) {
+    let mut tally = Tally::new(&core.rpc, since);
     let settings = core.settings.get();
     let now = core.now();
     if let Some(failure) = refusal(core, &settings, now) {
-        for request in requests.iter().filter(|request| request.wants_reply()) {
-            write_failure(out.buffer(), request.header.opaque, &failure);
+        for request in requests {
+            tally.add(answered(&request.header, failure.code));
+            if request.wants_reply() {
+                write_failure(out.buffer(), request.header.opaque, &failure);
+            }
         }
         return;
     }
@@ -77,20 +85,22 @@ pub(crate) fn serve(
             conn,
             header: &request.header,
             body: request.body,
+            since,
         };
         match group.add(&call) {
             Ok(()) => {}
             Err(Refusal::NeedsWork) => defer(core, &call, out),
             Err(Refusal::Failure(failure)) => {
                 core.stats.put_failures.add(1, 1);
+                tally.add(call.answered(failure.code));
                 if request.wants_reply() {
                     write_failure(out.buffer(), request.header.opaque, &failure);
                 }
             }
         }
     }
-    let late = finish(core, &settings, group, out.buffer());
-    park(core, &settings, conn, late);
+    let late = finish(core, (&settings, &mut tally), group, out.buffer());
+    park(core, &settings, (conn, since), late);
 }
 
 /// Runs one send on a worker, where its topic may be made.
@@ -100,26 +110,35 @@ fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
         Arc::clone(call.conn),
         call.header.clone().into_owned(),
     );
+    let since = call.since;
     let body = bytes::Bytes::copy_from_slice(call.body);
     let queue_max = core.settings.get().admin_queue_capacity.get() as usize;
     let outcome = core.workers.run(queue_max, move || {
         let (core, conn, header) = owned;
-        serve_off_thread(&core, &conn, &header, &body);
+        let call = Call {
+            conn: &conn,
+            header: &header,
+            body: &body,
+            since,
+        };
+        serve_off_thread(&core, &call);
     });
-    if let Err(failure) = outcome
-        && !call.header.is_oneway()
-    {
-        write_failure(out.buffer(), call.header.opaque, &failure);
+    if let Err(failure) = outcome {
+        let answered = call.answered(failure.code);
+        core.rpc.record(answered, since.elapsed(), 1);
+        if !call.header.is_oneway() {
+            write_failure(out.buffer(), call.header.opaque, &failure);
+        }
     }
 }
 
-fn serve_off_thread(core: &Arc<Core>, conn: &Arc<Connection>, header: &Header<'_>, body: &[u8]) {
+fn serve_off_thread(core: &Arc<Core>, call: &Call<'_>) {
     let settings = core.settings.get();
-    let call = Call { conn, header, body };
+    let mut tally = Tally::new(&core.rpc, call.since);
     let mut out = BytesMut::new();
     let mut group = Group::on_worker(core, &settings, core.now());
-    let failure = topic_for_send(core, &settings, &call)
-        .and_then(|()| match group.add(&call) {
+    let failure = topic_for_send(core, &settings, call)
+        .and_then(|()| match group.add(call) {
             Ok(()) => Ok(()),
             Err(Refusal::Failure(failure)) => Err(failure),
             Err(Refusal::NeedsWork) => Err(Failure::system("the topic was deleted meanwhile")),
@@ -127,15 +146,16 @@ fn serve_off_thread(core: &Arc<Core>, conn: &Arc<Connection>, header: &Header<'_
         .err();
     if let Some(failure) = failure {
         core.stats.put_failures.add(1, 1);
-        if !header.is_oneway() {
-            write_failure(&mut out, header.opaque, &failure);
+        tally.add(call.answered(failure.code));
+        if !call.header.is_oneway() {
+            write_failure(&mut out, call.header.opaque, &failure);
         }
     } else {
-        let late = finish(core, &settings, group, &mut out);
-        park(core, &settings, conn, late);
+        let late = finish(core, (&settings, &mut tally), group, &mut out);
+        park(core, &settings, (call.conn, call.since), late);
     }
     if !out.is_empty() {
-        let _ = conn.send_frame(&out);
+        let _ = call.conn.send_frame(&out);
     }
 }
 
@@ -166,26 +186,30 @@ fn refusal(core: &Core, settings: &Settings, now: Timestamp) -> Option<Failure> 
 /// Appends a group and answers what can be answered now; gives back what waits for its flush.
 fn finish(
     core: &Core,
-    settings: &Settings,
+    (settings, tally): (&Settings, &mut Tally<'_>),
     group: Group<'_>,
     out: &mut BytesMut,
 ) -> Option<(CommitLogOffset, Vec<SendReply>)> {
     let appended = group.append(core);
     let sync = settings.flush_disk_type == FlushDiskType::Sync;
     let mut late: Option<(CommitLogOffset, Vec<SendReply>)> = None;
+    let mut traffic = LastTopic::new(&core.stats);
     for (prepared, results) in appended.iter() {
         let first = match outcome(results) {
             Ok(first) => first,
             Err(error) => {
                 core.stats.put_failures.add(1, 1);
+                let failure = Failure::from(error);
+                tally.add(prepared.answered(failure.code));
                 if prepared.wants_reply {
-                    write_failure(out, prepared.opaque, &Failure::from(error));
+                    write_failure(out, prepared.opaque, &failure);
                 }
                 continue;
             }
         };
-        count(core, prepared, results);
+        traffic.count(prepared, results);
         if !prepared.wants_reply {
+            tally.add(prepared.answered(response_code::SUCCESS));
             continue;
         }
         if sync && prepared.wait {
@@ -193,7 +217,10 @@ fn finish(
             let entry = late.get_or_insert_with(|| (first.end, Vec::new()));
             entry.0 = entry.0.max(end.unwrap_or(first.end));
             entry.1.push(reply(core, prepared, first, results));
-        } else if results.len() == 1 {
+            continue;
+        }
+        tally.add(prepared.answered(response_code::SUCCESS));
+        if results.len() == 1 {
             write_single(core, settings, prepared, first, out);
         } else {
             write_reply(
@@ -205,6 +232,15 @@ fn finish(
         }
     }
     late
+}
+
+fn answered(header: &Header<'_>, response: i32) -> Answered {
+    Answered {
+        request: header.code,
+        response,
+        held: false,
+        outcome: Outcome::of(header.is_oneway()),
+    }
 }
 
 fn outcome(results: &[Result<Appended, AppendError>]) -> Result<&Appended, &AppendError> {
@@ -221,13 +257,14 @@ fn outcome(results: &[Result<Appended, AppendError>]) -> Result<&Appended, &Appe
 fn park(
     core: &Core,
     settings: &Settings,
-    conn: &Arc<Connection>,
+    (conn, since): (&Arc<Connection>, Instant),
     late: Option<(CommitLogOffset, Vec<SendReply>)>,
 ) {
     let Some((end, replies)) = late else { return };
     let deadline = core.now().plus_millis(settings.sync_flush_timeout.get());
     core.parked.park(ParkedGroup {
         end,
+        since,
         deadline,
         conn: Arc::clone(conn),
         replies,
@@ -239,14 +276,32 @@ fn park(
     }
 }
 
-fn count(core: &Core, prepared: &Prepared<'_>, results: &[Result<Appended, AppendError>]) {
-    let messages = results.len() as u64;
-    let bytes: u64 = results
-        .iter()
-        .flatten()
-        .map(|appended| u64::from(appended.bytes))
-        .sum();
-    core.stats.stored(prepared.stored_in(), messages, bytes);
+/// Counts what was stored; sends of one read mostly go to one topic, which is looked up once.
+struct LastTopic<'a> {
+    stats: &'a Stats,
+    last: Option<(Box<str>, Arc<TopicTraffic>)>,
+}
+
+impl<'a> LastTopic<'a> {
+    fn new(stats: &'a Stats) -> Self {
+        Self { stats, last: None }
+    }
+
+    fn count(&mut self, prepared: &Prepared<'_>, results: &[Result<Appended, AppendError>]) {
+        let topic = prepared.stored_in();
+        let messages = results.len() as u64;
+        let sizes = results.iter().flatten();
+        let bytes = sizes.map(|appended| u64::from(appended.bytes)).sum();
+        let traffic = match &self.last {
+            Some((last, traffic)) if **last == *topic => Arc::clone(traffic),
+            _ => {
+                let found = self.stats.topic(topic);
+                Arc::clone(&self.last.insert((topic.into(), found)).1)
+            }
+        };
+        traffic.add(prepared.kind, messages, bytes);
+        self.stats.stored_anywhere(topic, messages, bytes);
+    }
 }
 
 fn reply(
@@ -264,6 +319,7 @@ fn reply(
     }
     SendReply {
         opaque: prepared.opaque,
+        code: prepared.code,
         msg_id,
         queue_id: prepared.answer_queue,
         queue_offset: first.queue_offset.get(),

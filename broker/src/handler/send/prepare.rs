@@ -23,6 +23,7 @@ use crate::{
     core::{Core, lock},
     handler::{Call, send_back},
     metadata::PERM_WRITE,
+    metrics::{Answered, MessageType, Outcome},
 };
 
 /// Why a send is not in the group.
@@ -44,6 +45,9 @@ impl<E: Into<Failure>> From<E> for Refusal {
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) opaque: i32,
+    pub(crate) code: i32,
+    /// Type of its messages.
+    pub(crate) kind: MessageType,
     pub(crate) wants_reply: bool,
     /// Whether the answer waits for the flush.
     pub(crate) wait: bool,
@@ -58,6 +62,16 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
+    /// How it was answered at once.
+    pub(crate) fn answered(&self, response: i32) -> Answered {
+        Answered {
+            request: self.code,
+            response,
+            held: false,
+            outcome: Outcome::of(!self.wants_reply),
+        }
+    }
+
     /// Topic that its messages are stored in.
     pub(crate) fn stored_in(&self) -> &str {
         if self.delayed {
@@ -203,10 +217,12 @@ impl<'a> Group<'a> {
             text = Cow::Owned(plain);
         }
         let source = Source::new(call.body, &text, header.flag, Origin::Single);
-        let wait = !source.found.no_wait;
+        let (wait, kind) = (!source.found.no_wait, source.found.kind());
         let unique_key = self.add_message(header, call, target.clone(), source, reconsume)?;
         self.prepared.push(Prepared {
             opaque: call.header.opaque,
+            code: call.header.code,
+            kind,
             wants_reply: !call.header.is_oneway(),
             wait,
             topic: target.0,
@@ -291,6 +307,8 @@ impl<'a> Group<'a> {
         }
         self.prepared.push(Prepared {
             opaque: call.header.opaque,
+            code: call.header.code,
+            kind: MessageType::Normal,
             wants_reply: !call.header.is_oneway(),
             wait,
             topic: header.topic,
@@ -354,10 +372,9 @@ impl<'a> Group<'a> {
         };
         if level > 0 {
             let target = (message.topic.as_ref(), queue_id);
-            let rest = delay::rest(&self.core.delays, self.now, level, target, &mut self.texts);
+            let rest = delay::rest(&self.core.delays, level, target, &mut self.texts);
             message.topic = Cow::Borrowed(rest.topic);
             message.queue_id = rest.queue_id;
-            message.tags_code = rest.tags_code;
         }
         message.text.end = self.texts.len();
         self.messages.push(message);

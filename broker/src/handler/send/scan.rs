@@ -3,6 +3,8 @@
 use rmq_protocol::message::properties::{self, names};
 use rmq_types::java_hash;
 
+use crate::metrics::MessageType;
+
 /// Properties that only the broker may set; a client's are taken out (a forged `REAL_TOPIC` would
 /// send a message anywhere).
 pub(super) const INTERNAL: [&str; 11] = [
@@ -34,8 +36,25 @@ pub(super) struct Scan<'a> {
     pub(super) transaction: bool,
     /// A timer message.
     pub(super) timer: bool,
+    /// It has a sharding key.
+    pub(super) sharded: bool,
     /// Something of [`INTERNAL`] is there.
     pub(super) internal: bool,
+}
+
+impl Scan<'_> {
+    /// The type of the message, in the order in which Java looks.
+    pub(super) fn kind(&self) -> MessageType {
+        if self.transaction {
+            MessageType::Transaction
+        } else if self.sharded {
+            MessageType::Fifo
+        } else if self.delay.is_some() || self.timer {
+            MessageType::Delay
+        } else {
+            MessageType::Normal
+        }
+    }
 }
 
 pub(super) fn scan(text: &[u8]) -> Scan<'_> {
@@ -57,6 +76,7 @@ pub(super) fn scan(text: &[u8]) -> Scan<'_> {
             | names::TIMER_DELAY_MS
             | names::TIMER_DELIVER_MS
             | names::TIMER_DEL_UNIQKEY => found.timer = true,
+            names::SHARDING_KEY => found.sharded = true,
             _ if INTERNAL.contains(&name) => found.internal = true,
             _ => {}
         }

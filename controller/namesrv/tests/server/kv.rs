@@ -74,12 +74,15 @@ async fn a_value_that_cannot_be_kept_is_an_error_and_not_there() {
     rig.done(put("n", "k", "old")).await;
     let mut blocker = rig.kv_path.clone().into_os_string();
     blocker.push(".tmp");
-    std::fs::create_dir(blocker).unwrap();
+    std::fs::create_dir(&blocker).unwrap();
     for request in [put("n", "k", "new"), key(code::DELETE_KV_CONFIG, "n", "k")] {
         let answer = rig.call(request).await;
         assert_eq!(answer.code, 1);
         assert!(answer.remark.unwrap().contains("could not be kept"));
     }
+    assert_eq!(rig.done(get("n", "k")).await.ext.get("value"), Some("old"));
+    std::fs::remove_dir(blocker).unwrap();
+    let rig = rig.restart().await;
     assert_eq!(rig.done(get("n", "k")).await.ext.get("value"), Some("old"));
 }
 

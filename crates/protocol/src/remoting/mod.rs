@@ -13,6 +13,7 @@ mod language;
 pub mod request_code;
 mod response;
 pub mod response_code;
+mod version;
 
 pub use command::{Command, next_opaque};
 pub use ext::ExtFields;
@@ -20,13 +21,7 @@ pub use frame::{FRAME_PREFIX_BYTES, FrameError, RawFrame, Serializer, Split, spl
 pub use header::{FLAG_ONEWAY, FLAG_RESPONSE, Header, HeaderError};
 pub use language::Language;
 pub use response::ResponseWriter;
-
-/// The version our servers and clients advertise: `V5_3_3` of Java's `MQVersion`.
-pub const VERSION: i32 = 479;
-/// From here on a client reads standard JSON in route answers (`V4_9_4`).
-pub const VERSION_STANDARD_JSON: i32 = 401;
-/// From here on `maxReconsumeTimes` of a request counts (`V3_4_9`).
-pub const VERSION_MAX_RECONSUME: i32 = 121;
+pub use version::{VERSION, VERSION_MAX_RECONSUME, VERSION_STANDARD_JSON, version_name};
 
 #[cfg(test)]
 mod tests;

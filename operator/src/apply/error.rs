@@ -99,8 +99,7 @@ impl ApplyError {
 }
 
 /// Who can do something about an answer of the API server.
-#[must_use]
-pub fn class_of(error: &ApiError) -> Class {
+pub(super) fn class_of(error: &ApiError) -> Class {
     match error {
         ApiError::Api(status) => match status.code {
             409 => Class::Conflict,

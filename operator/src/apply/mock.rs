@@ -6,7 +6,7 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tower_test::mock::{self, Handle};
+use tower_test::mock::{self, Handle, SendResponse};
 
 /// The server's side.
 pub(crate) struct Server(Handle<Request<Body>, Response<Body>>);
@@ -26,9 +26,23 @@ pub(crate) fn pair() -> (Client, Server) {
     (Client::new(service, "mq"), Server(handle))
 }
 
+/// The way back to whoever asked.
+pub(crate) struct Reply(SendResponse<Response<Body>>);
+
+impl Reply {
+    pub(crate) fn send(self, code: u16, body: &Value) {
+        let response = Response::builder()
+            .status(code)
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string().into_bytes()))
+            .unwrap();
+        self.0.send_response(response);
+    }
+}
+
 impl Server {
-    /// Takes the next request and answers it.
-    pub(crate) async fn answer(&mut self, code: u16, body: Value) -> Asked {
+    /// Takes the next request.
+    pub(crate) async fn take(&mut self) -> (Asked, Reply) {
         let (request, send) = self.0.next_request().await.expect("a request");
         let (head, bytes) = request.into_parts();
         let bytes = bytes.collect_bytes().await.expect("a body");
@@ -43,12 +57,13 @@ impl Server {
             content_type: text("content-type"),
             body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
         };
-        let response = Response::builder()
-            .status(code)
-            .header("content-type", "application/json")
-            .body(Body::from(body.to_string().into_bytes()))
-            .unwrap();
-        send.send_response(response);
+        (asked, Reply(send))
+    }
+
+    /// Takes the next request and answers it.
+    pub(crate) async fn answer(&mut self, code: u16, body: Value) -> Asked {
+        let (asked, reply) = self.take().await;
+        reply.send(code, &body);
         asked
     }
 

@@ -56,7 +56,7 @@ impl StatusWriter {
         let kind = || K::kind(&()).into_owned();
         let api: Api<K> =
             Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default());
-        let body = body::<K>(object, &name, new);
+        let body = body::<K>(object, &name, &new);
         let params = PatchParams::apply(MANAGER_STATUS).force();
         let patch = Patch::Apply(&body);
         let call = api.patch_status(&name, &params, &patch);
@@ -77,7 +77,7 @@ impl StatusWriter {
 }
 
 /// With the UID, so that a status is never written onto an object that took the place of another.
-fn body<K: Resource<DynamicType = ()>>(object: &K, name: &str, status: Value) -> Value {
+fn body<K: Resource<DynamicType = ()>>(object: &K, name: &str, status: &Value) -> Value {
     let mut metadata = json!({"name": name});
     if let (Some(uid), Some(map)) = (object.meta().uid.as_ref(), metadata.as_object_mut()) {
         map.insert("uid".to_owned(), Value::String(uid.clone()));

@@ -196,6 +196,21 @@ fn arguments(build: &Build<'_>, port: i32) -> Vec<String> {
 }
 
 impl Build<'_> {
+    /// The address that clients of a pod are told when the manifest gives it as a template.
+    #[must_use]
+    pub fn advertised_template(&self, index: i32, pod: &str) -> Option<String> {
+        let advertised = self.listener()?.advertised.as_ref()?;
+        let names = self.names();
+        let text = advertised
+            .template
+            .as_ref()?
+            .replace("{group}", &index.to_string())
+            .replace("{pod}", pod)
+            .replace("{cluster}", names.cluster())
+            .replace("{namespace}", names.namespace());
+        Some(text)
+    }
+
     /// Where the address that clients are told comes from.
     #[must_use]
     pub fn advertised_from(&self) -> AdvertisedFrom {

@@ -181,8 +181,8 @@ fn no_two_objects_of_a_cluster_have_one_name() {
 
 fn template_of(text: &str, addresses: &[(&str, &str)]) -> serde_json::Value {
     let objects = all(text, &facts(addresses));
-    let sets = objects.into_iter().filter(|o| o.kind == Kind::StatefulSet);
-    let broker = sets.last().unwrap();
+    let is_set = |o: &&Object| o.kind == Kind::StatefulSet;
+    let broker = objects.iter().rfind(is_set).unwrap();
     broker.value["spec"]["template"].clone()
 }
 

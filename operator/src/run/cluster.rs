@@ -12,22 +12,27 @@ use super::finalize;
 use super::objects::Parts;
 use super::observe;
 use super::told;
-use crate::build::KeyClass;
+use crate::build::{Build, KeyClass};
 use crate::config_keys;
 use crate::guard;
 use crate::observe::Observed;
 use crate::plan::{self, Component, Desired, Plan, Step};
 use kube::Resource as _;
 use kube::runtime::controller::Action;
-use rmq_operator_api::{EventReason, Field, Problem, Reason, RocketMQCluster, validate};
+use rmq_operator_api::{
+    AdvertisedFrom, EventReason, Field, Problem, Reason, RocketMQCluster, validate,
+};
 use rmq_types::{Clock as _, SystemClock, Timestamp};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Between two looks at a cluster in which nothing is left to do.
 const AT_REST: Duration = Duration::from_secs(30);
-/// Between two looks while something is on its way.
-const BUSY: Duration = Duration::from_secs(3);
+/// Between two looks while something is done.
+const BUSY: Duration = Duration::from_secs(2);
+/// Between two looks while something is waited for that may not bring a look by itself.
+const WAITING: Duration = Duration::from_secs(5);
 
 /// What a pass came to.
 pub(super) struct Pass<'a> {
@@ -64,6 +69,7 @@ impl Reconcile for RocketMQCluster {
             context.forget(self);
             return Ok(Action::await_change());
         }
+        let refused = !failures.is_empty();
         let api = failures.into_iter().find_map(|(_, error)| match error {
             StepError::Reconcile(error) => Some(error),
             _ => None,
@@ -85,6 +91,9 @@ impl Reconcile for RocketMQCluster {
         if let Some(error) = api {
             return Err(error);
         }
+        if refused {
+            return Ok(context.refused(self));
+        }
         Ok(context.succeeded(self, again(&plan, &problems, now)))
     }
 }
@@ -98,7 +107,11 @@ fn again(plan: &Plan, problems: &[Problem], now: Timestamp) -> Option<Duration> 
     if !problems.is_empty() {
         return None;
     }
-    let usual = if plan.is_idle() { AT_REST } else { BUSY };
+    let usual = match (plan.steps.is_empty(), plan.waits.is_empty()) {
+        (false, _) => BUSY,
+        (true, false) => WAITING,
+        (true, true) => AT_REST,
+    };
     let until = plan.wake_at.map(|at| {
         let millis = u64::try_from(at.since(now)).unwrap_or(0);
         // A little later than asked, so that the time has come for sure.
@@ -174,6 +187,11 @@ fn problems(cluster: &RocketMQCluster, context: &Context) -> Vec<Problem> {
     let mut problems = validate(cluster);
     let keys = &context.options.site.keys;
     let spec = &cluster.spec;
+    let build = Build {
+        cluster,
+        site: &context.options.site,
+    };
+    problems.extend(unsupported(build));
     let mut add = |field: Field, said: Result<(), String>| {
         let known = problems.iter().any(|problem| problem.field == field);
         if let (false, Err(says)) = (known, said) {
@@ -196,6 +214,25 @@ fn problems(cluster: &RocketMQCluster, context: &Context) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// What a manifest may say and this version cannot carry out.
+fn unsupported(build: Build<'_>) -> Option<Problem> {
+    let says = match build.advertised_from() {
+        AdvertisedFrom::Annotation => {
+            "addresses from annotations of pods are not supported by this version".to_owned()
+        }
+        AdvertisedFrom::Template => {
+            let pod = build.names().broker_pod(0, 0);
+            let text = build.advertised_template(0, &pod).unwrap_or_default();
+            text.parse::<IpAddr>().err()?;
+            format!("gives {text:?}; brokers of this version are told to clients by IP address")
+        }
+        AdvertisedFrom::Service | AdvertisedFrom::PodIP | AdvertisedFrom::HostIP => return None,
+    };
+    let field = Field::Spec("listeners[0].advertised".to_owned());
+    let reason = Reason::Program { says };
+    Some(Problem { field, reason })
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Longest wait before a broker or NameServer is asked again: it may be back any time.
+const ASKED_AGAIN: Duration = Duration::from_secs(30);
 /// Most pods whose refusals are remembered.
 const REJECTED_MAX: usize = 4096;
 
@@ -32,30 +34,18 @@ pub(crate) enum ReconcileError {
     /// An object or status could not be written.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// Several parts failed; each was tried.
-    #[error("{failed} of {total} parts failed; first: {first}")]
-    Parts {
-        /// How many failed.
-        failed: usize,
-        /// How many there are.
-        total: usize,
-        /// The first of them.
-        first: Box<ReconcileError>,
-    },
 }
 
 impl ReconcileError {
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Apply(error) => error.class(),
-            Self::Parts { first, .. } => first.class(),
         }
     }
 
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::Apply(error) => error.label(),
-            Self::Parts { first, .. } => first.label(),
         }
     }
 }
@@ -170,12 +160,7 @@ impl Context {
         let kind = K::kind(&());
         let name = key(object);
         self.metrics.failed(&kind, error.label());
-        let attempt = {
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            let attempt = failures.entry(name.clone()).or_insert(0);
-            *attempt = attempt.saturating_add(1);
-            *attempt
-        };
+        let attempt = self.count(&name);
         let wait = match error.class() {
             Class::Conflict => backoff::CONFLICT,
             Class::Transient => backoff::wait(attempt, &name),
@@ -183,6 +168,21 @@ impl Context {
         };
         tracing::warn!(%kind, name, attempt, wait = wait.as_secs_f32(), %error, "failed");
         Action::requeue(wait)
+    }
+
+    fn count(&self, name: &str) -> u32 {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempt = failures.entry(name.to_owned()).or_insert(0);
+        *attempt = attempt.saturating_add(1);
+        *attempt
+    }
+
+    /// When an object is looked at again of which a broker or NameServer did not take a step.
+    pub(crate) fn refused<K: Resource<DynamicType = ()>>(&self, object: &K) -> Action {
+        let name = key(object);
+        self.metrics.failed(&K::kind(&()), "step");
+        let attempt = self.count(&name);
+        Action::requeue(backoff::wait(attempt, &name).min(ASKED_AGAIN))
     }
 
     /// Forgets the failures of an object; looks at it again after `again`.

@@ -91,7 +91,7 @@ mod tests {
         let tell = async || {
             events
                 .tell(&about, EventReason::DriftCorrected, "Service a")
-                .await
+                .await;
         };
         let ((), first) = tokio::join!(tell(), server.answer(201, shown.clone()));
         assert_eq!(first.method, "POST");

@@ -19,6 +19,7 @@ use kube::ResourceExt as _;
 use kube::api::PropagationPolicy;
 use kube::runtime::reflector::ObjectRef;
 use rmq_admin::{AdminClient, AskError, ConfigMap};
+use rmq_operator_api::keys::{ANNOTATION_ROLE_EPOCH, LABEL_IN_SYNC, LABEL_READABLE, LABEL_ROLE};
 use rmq_operator_api::{DrainPhase, DrainStatus};
 use rmq_types::{BrokerName, ClusterName, NameError};
 use serde_json::json;
@@ -258,9 +259,6 @@ impl<'a> Hands<'a> {
         } = step
         else {
             return Ok(());
-        };
-        use rmq_operator_api::keys::{
-            ANNOTATION_ROLE_EPOCH, LABEL_IN_SYNC, LABEL_READABLE, LABEL_ROLE,
         };
         let labels = json!({
             LABEL_ROLE: role,

@@ -72,7 +72,6 @@ async fn set(
 /// be kept, so nothing is held up.
 pub(crate) fn namespace_ends(error: &ReconcileError) -> bool {
     match error {
-        ReconcileError::Parts { first, .. } => namespace_ends(first),
         ReconcileError::Apply(ApplyError::Api {
             source: kube::Error::Api(status),
             ..

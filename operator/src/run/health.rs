@@ -7,12 +7,11 @@ use super::metrics::Metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-const NEW: u8 = 0;
 const STANDBY: u8 = 1;
 const READING: u8 = 2;
 const SYNCED: u8 = 3;
 
-/// How far it has come.
+/// How far it has come; 0 until it was started.
 #[derive(Debug, Default)]
 pub(crate) struct State(AtomicU8);
 

@@ -213,24 +213,20 @@ impl Candidate {
             ..LeaseSpec::default()
         };
         let params = PostParams::default();
-        match lease {
+        if let Some(mut lease) = lease {
             // With the resource version that was read: whoever writes second is refused.
-            Some(mut lease) => {
-                lease.spec = Some(spec);
-                self.api.replace(&self.name, &params, &lease).await?;
-            }
-            None => {
-                let lease = Lease {
-                    metadata: ObjectMeta {
-                        name: Some(self.name.clone()),
-                        ..ObjectMeta::default()
-                    },
-                    spec: Some(spec),
-                };
-                self.api.create(&params, &lease).await?;
-            }
+            lease.spec = Some(spec);
+            self.api.replace(&self.name, &params, &lease).await?;
+            return Ok(());
         }
-        Ok(())
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(spec),
+        };
+        self.api.create(&params, &lease).await.map(drop)
     }
 
     fn lost(&self, reason: &str) -> LeaseError {

@@ -218,3 +218,6 @@ fn of(ended: Option<Result<(), tokio::task::JoinError>>, what: &str) -> String {
         Some(Ok(())) | None => what.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,8 +114,19 @@ impl<'a> Parts<'a> {
     pub(crate) fn facts(self, index: i32) -> Result<GroupFacts, String> {
         let mut facts = GroupFacts::default();
         let build = self.build();
-        if build.advertised_from() != AdvertisedFrom::Service {
-            return Ok(facts);
+        match build.advertised_from() {
+            AdvertisedFrom::Service => {}
+            AdvertisedFrom::Template => {
+                for ordinal in 0..self.cluster.spec.members_per_group() {
+                    let pod = build.names().broker_pod(index, ordinal);
+                    let text = build.advertised_template(index, &pod);
+                    facts.addresses.extend(text.map(|text| (pod, text)));
+                }
+                return Ok(facts);
+            }
+            AdvertisedFrom::PodIP | AdvertisedFrom::HostIP | AdvertisedFrom::Annotation => {
+                return Ok(facts);
+            }
         }
         let balanced = build
             .listener()

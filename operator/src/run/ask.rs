@@ -35,18 +35,27 @@ pub(crate) struct BrokerSaid {
     pub(crate) backlog: Option<Answer<Backlog>>,
 }
 
+/// A NameServer to be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct NameServerToAsk {
+    /// As brokers and clients know it.
+    pub(crate) name: String,
+    /// Where it can be asked; the error is why it cannot.
+    pub(crate) address: Result<String, String>,
+}
+
 /// Asks every NameServer.
 pub(crate) async fn name_servers(
     admin: &AdminClient,
-    addresses: &[String],
+    asked: Vec<NameServerToAsk>,
 ) -> BTreeMap<String, Answer<NameServerView>> {
-    futures::stream::iter(addresses.to_vec())
-        .map(|address| async move {
-            let view = match name_server(admin, &address).await {
-                Ok(view) => Answer::Known(view),
-                Err(error) => Answer::Unknown(error.to_string()),
+    futures::stream::iter(asked)
+        .map(|ask| async move {
+            let view = match &ask.address {
+                Ok(address) => answer(name_server(admin, address).await),
+                Err(reason) => Answer::Unknown(reason.clone()),
             };
-            (address, view)
+            (ask.name, view)
         })
         .buffer_unordered(AT_ONCE)
         .collect()
@@ -223,8 +232,17 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);
         let admin = crate::run::admin::client(std::slice::from_ref(&address));
-        let views = name_servers(&admin, std::slice::from_ref(&address)).await;
-        assert!(matches!(&views[&address], Answer::Unknown(reason) if !reason.is_empty()));
+        let asked = [Ok(address), Err("its pod is away".to_owned())];
+        let asked = asked
+            .into_iter()
+            .enumerate()
+            .map(|(n, address)| NameServerToAsk {
+                name: n.to_string(),
+                address,
+            });
+        let views = name_servers(&admin, asked.collect()).await;
+        assert!(matches!(&views["0"], Answer::Unknown(reason) if !reason.is_empty()));
+        assert_eq!(views["1"], Answer::Unknown("its pod is away".to_owned()));
         let ask = BrokerToAsk {
             group: 0,
             ordinal: 0,

@@ -165,6 +165,12 @@ impl<'a> Hands<'a> {
             .map_err(|reason| StepError::NotThere(format!("pod {name}: {reason}")))
     }
 
+    fn name_server(&self, name: &str) -> Result<String, StepError> {
+        self.parts
+            .name_server_address(name)
+            .map_err(|reason| StepError::NotThere(format!("NameServer {name}: {reason}")))
+    }
+
     async fn push_broker(
         &self,
         group: i32,
@@ -213,8 +219,9 @@ impl<'a> Hands<'a> {
 
     async fn push_name_server(&self, address: &str, keys: &ConfigMap) -> Result<(), StepError> {
         let admin = self.admin();
-        admin.set_name_server_config(address, keys).await?;
-        read_back(address, keys, &admin.name_server_config(address).await?)
+        let at = self.name_server(address)?;
+        admin.set_name_server_config(&at, keys).await?;
+        read_back(address, keys, &admin.name_server_config(&at).await?)
     }
 
     async fn permit(&self, group: i32, ordinal: i32, value: &str) -> Result<(), StepError> {
@@ -304,6 +311,7 @@ impl<'a> Hands<'a> {
         let broker = BrokerName::parse(broker_name)?;
         tracing::info!(group, broker_name, "unregisters");
         for address in from {
+            let address = &self.name_server(address)?;
             let info = admin.cluster_info_at(address).await?;
             let members = info.broker_addr_table.get(broker_name);
             for (id, at) in members.into_iter().flat_map(|data| &data.broker_addrs) {

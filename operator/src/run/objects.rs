@@ -5,8 +5,9 @@
 //! UID; disks and pods are not objects of a part.
 
 use super::context::{Context, ReconcileError};
+use super::observe::pod_address;
 use crate::apply::Applied;
-use crate::build::{Build, GroupFacts, Kind, Object};
+use crate::build::{Build, GroupFacts, Kind, NAME_SERVER_PORT, Object};
 use crate::observe::ObjectsState;
 use crate::plan::Component;
 use k8s_openapi::api::core::v1::Service;
@@ -48,6 +49,22 @@ impl<'a> Parts<'a> {
             .namespace
             .as_deref()
             .unwrap_or_default()
+    }
+
+    /// Where a NameServer that brokers know as `name` can be asked: at its pod, so that the operator
+    /// needs no name service for it. The error is why it cannot be asked.
+    pub(crate) fn name_server_address(self, name: &str) -> Result<String, String> {
+        let names = self.build().names();
+        let own = self.cluster.spec.own_name_servers();
+        let Some(ordinal) = (0..own).find(|at| names.name_server_address(*at) == name) else {
+            return Ok(name.to_owned());
+        };
+        let pod = names.name_server_pod(ordinal);
+        let at = ObjectRef::new(&pod).within(self.namespace());
+        match self.context.stores.pods.get(&at) {
+            Some(found) => pod_address(&found, NAME_SERVER_PORT),
+            None => Err(format!("pod {pod} is not there")),
+        }
     }
 
     /// The `BrokerGroup` of group `index` as it was last seen.

@@ -3,7 +3,7 @@
 //! **Invariant:** reads only. What the watches hold costs no request; brokers and NameServers are
 //! asked at once, each with a deadline, so that a look ends in bounded time whatever is broken.
 
-use super::ask::{self, BrokerToAsk};
+use super::ask::{self, BrokerToAsk, NameServerToAsk};
 use super::context::key;
 use super::objects::Parts;
 use super::scope::Stores;
@@ -54,9 +54,16 @@ pub(crate) async fn look(parts: Parts<'_>) -> Observed {
     }
     let addresses = parts.build().names().name_server_addresses();
     let admin = context.admin.of(&key(cluster), &addresses);
+    let name_servers = addresses
+        .into_iter()
+        .map(|name| NameServerToAsk {
+            address: parts.name_server_address(&name),
+            name,
+        })
+        .collect();
     let asked = to_ask(parts, &sight, &groups);
     let (views, said) = tokio::join!(
-        ask::name_servers(&admin, &addresses),
+        ask::name_servers(&admin, name_servers),
         ask::brokers(&admin, cluster.cluster_name(), asked)
     );
     for answer in said {

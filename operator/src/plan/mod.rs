@@ -16,6 +16,7 @@ mod volumes;
 
 use crate::guard;
 use crate::observe::Observed;
+use rmq_operator_api::is_downgrade;
 use rmq_types::Timestamp;
 
 pub use desired::{
@@ -60,6 +61,15 @@ pub fn plan(observed: &Observed, desired: &Desired, now: Timestamp) -> Plan {
         delete::plan(&mut draft);
         return draft.plan;
     }
+    if let Some(running) = newer_version(observed, desired) {
+        let reason = format!(
+            "version {} is older than {running}, which runs everywhere and whose files it may not \
+             read: set spec.version to {running} or newer",
+            desired.version
+        );
+        draft.wait(Component::Shared, None, WaitKind::Approval, &reason);
+        return draft.plan;
+    }
     if desired.deletion_blocked {
         let reason = "deletionPolicy.protect is true: set it to false, or annotate the cluster \
                       with rocketmq.rs/allow-deletion and its name";
@@ -87,6 +97,16 @@ pub fn plan(observed: &Observed, desired: &Desired, now: Timestamp) -> Plan {
         roll::plan(&mut draft);
     }
     draft.plan
+}
+
+/// The version that all pods run, if the one asked for cannot follow it. While only some pods have
+/// been updated the way back is open.
+fn newer_version<'a>(observed: &'a Observed, desired: &Desired) -> Option<&'a str> {
+    let groups = observed.groups.values().flat_map(|group| &group.pods);
+    let mut versions = groups.map(|pod| pod.version.as_deref());
+    let first = versions.next()??;
+    (versions.all(|version| version == Some(first)) && is_downgrade(first, &desired.version))
+        .then_some(first)
 }
 
 /// A plan in the making.
@@ -143,4 +163,4 @@ impl Draft<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,9 +24,33 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
     }
     let mut indexes: Vec<i32> = outdated_groups(observed).collect();
     indexes.sort_by_key(|index| (!has_stuck_outdated(&observed.groups[index]), *index));
-    let halted = halted(draft);
+    let held = halted(draft)
+        .map(|pod| held_by(pod, WaitKind::RolloutHalted))
+        .or_else(|| {
+            let servers = &observed.name_servers.pods;
+            let pod = servers.iter().find(|pod| !pod.is_healthy())?;
+            Some(held_by(pod, WaitKind::Rollout))
+        });
     for index in indexes {
-        group(draft, index, halted);
+        group(draft, index, held.as_ref());
+    }
+}
+
+/// What keeps working pods from being replaced.
+fn held_by(pod: &PodSeen, kind: WaitKind) -> Wait {
+    let reason = match (&pod.stuck, kind) {
+        (Some(stuck), WaitKind::RolloutHalted) => format!(
+            "the updated pod {} does not run ({:?}: {})",
+            pod.name, stuck.reason, stuck.message
+        ),
+        _ => format!("pod {} is not ready", pod.name),
+    };
+    Wait {
+        component: Component::Shared,
+        pod: Some(pod.name.clone()),
+        kind,
+        reason,
+        deadline: None,
     }
 }
 
@@ -176,22 +200,28 @@ fn halted<'a>(draft: &Draft<'a>) -> Option<&'a PodSeen> {
     halted_by(draft.observed)
 }
 
-/// An updated broker pod that cannot run, while others have an older template.
+/// An updated pod that cannot run, while others have an older template.
 #[must_use]
 pub fn halted_by(observed: &Observed) -> Option<&PodSeen> {
-    outdated_groups(observed).next()?;
-    observed.groups.values().find_map(|group| {
-        let revision = newest(group.set.as_ref());
-        group.pods.iter().find(|pod| {
-            pod.stuck.is_some()
-                && !pod.deleting
-                && revision.is_some()
-                && pod.revision.as_deref() == revision
+    if !anything_outdated(observed) {
+        return None;
+    }
+    let servers = &observed.name_servers;
+    let sets = observed
+        .groups
+        .values()
+        .map(|group| (&group.pods, group.set.as_ref()));
+    std::iter::once((&servers.pods, servers.set.as_ref()))
+        .chain(sets)
+        .find_map(|(pods, set)| {
+            let revision = newest(set)?;
+            pods.iter().find(|pod| {
+                pod.stuck.is_some() && !pod.deleting && pod.revision.as_deref() == Some(revision)
+            })
         })
-    })
 }
 
-fn group(draft: &mut Draft<'_>, index: i32, halted: Option<&PodSeen>) {
+fn group(draft: &mut Draft<'_>, index: i32, held: Option<&Wait>) {
     let component = Component::Group(index);
     let observed = draft.observed;
     let Some(seen) = observed.groups.get(&index) else {
@@ -205,17 +235,11 @@ fn group(draft: &mut Draft<'_>, index: i32, halted: Option<&PodSeen>) {
         draft.step(restart(component, pod, RestartReason::StuckWithOldTemplate));
         return;
     }
-    if let Some(pod) = halted {
-        let why = pod.stuck.as_ref().map_or_else(String::new, |stuck| {
-            format!("{:?}: {}", stuck.reason, stuck.message)
-        });
-        let reason = format!("the updated pod {} does not run ({why})", pod.name);
-        draft.wait(
+    if let Some(held) = held {
+        draft.plan.waits.push(Wait {
             component,
-            Some(pod.name.clone()),
-            WaitKind::RolloutHalted,
-            &reason,
-        );
+            ..held.clone()
+        });
         return;
     }
     if let Some(pod) = seen.pods.iter().find(|pod| !pod.is_healthy()) {

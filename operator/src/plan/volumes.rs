@@ -20,7 +20,7 @@ pub(super) fn plan(
     let Some(set) = seen.set.as_ref().filter(|set| set.volume_bytes > 0) else {
         return false;
     };
-    if set.volume_bytes == wanted.volume_bytes || draft.desired.hibernated {
+    if set.volume_bytes == wanted.volume_bytes {
         return false;
     }
     // The claim template of a set cannot be changed: first the disks, then a new set over the pods.
@@ -44,7 +44,8 @@ fn grow(
     if volume.phase != VolumePhase::Bound || volume.deleting {
         return true;
     }
-    if volume.is_growing() {
+    // The last part of growing needs a pod that mounts the disk.
+    if volume.is_growing() && !draft.desired.hibernated {
         let reason = format!("volume {} grows to {} bytes", volume.name, volume.requested);
         draft.wait(component, pod.clone(), WaitKind::Volume, &reason);
     }

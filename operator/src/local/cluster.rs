@@ -3,14 +3,20 @@
 //! **Invariant:** NameServers listen before brokers start, and outlive them. Dropping the value
 //! stops every process, without waiting for it; [`LocalCluster::stop`] waits.
 
+use crate::local::columns::Columns;
+use crate::local::external::{self, ExternalError};
 use crate::local::folder::{self, ClaimError, ProcessLock};
 use crate::local::plan::{LocalPlan, ProcessPlan};
+use crate::local::ports::{self, PortProblem};
 use crate::local::report::{Report, Row};
 use crate::local::reserve;
 use crate::local::routes::{self, Expected};
 use crate::local::state::{Phase, ProcessState};
+use crate::local::status::{self, Facts};
 use crate::local::supervise::{Order, StateCell, Supervisor};
-use std::net::SocketAddr;
+use k8s_openapi::jiff::Timestamp;
+use rmq_admin::{AdminClient, AdminOptions, Survey, TargetError};
+use rmq_types::{Clock as _, ClusterName, SystemClock};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +53,12 @@ pub enum StartError {
     /// The data folder.
     #[error(transparent)]
     Folder(#[from] ClaimError),
+    /// Ports that the plan needs cannot be had.
+    #[error("{}", told(.0))]
+    Ports(PortProblem),
+    /// NameServers of somebody else.
+    #[error(transparent)]
+    External(#[from] ExternalError),
     /// A process of an earlier run did not end.
     #[error("{name} of an earlier run still uses {path}: end it first")]
     Leftover {
@@ -63,6 +75,25 @@ pub enum StartError {
         /// How it ended, with its last words.
         reason: String,
     },
+}
+
+fn told(problem: &PortProblem) -> String {
+    match problem {
+        PortProblem::NoSuchAddress(ip) => format!("{ip} is no address of this computer"),
+        PortProblem::Taken(taken) => match taken.as_slice() {
+            [only] => only.to_string(),
+            all => format!("{} ports that are needed cannot be had", all.len()),
+        },
+    }
+}
+
+/// What `kubectl get` would show of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Views {
+    /// Of the `RocketMQCluster`.
+    pub cluster: Columns,
+    /// Of each `BrokerGroup`.
+    pub groups: Columns,
 }
 
 #[derive(Debug)]
@@ -84,6 +115,7 @@ pub struct LocalCluster {
     broker_orders: watch::Sender<Order>,
     changes: Arc<watch::Sender<u64>>,
     seen: watch::Receiver<u64>,
+    since: Instant,
     _lock: ProcessLock,
 }
 
@@ -103,6 +135,7 @@ impl LocalCluster {
             broker_orders: watch::Sender::new(Order::Run),
             changes: Arc::new(changes),
             seen,
+            since: Instant::now(),
             _lock: lock,
         })
     }
@@ -112,18 +145,16 @@ impl LocalCluster {
     /// stops what runs.
     pub async fn bring_up(&mut self, waiting: &mut dyn FnMut(&str)) -> Result<(), StartError> {
         self.await_leftovers(waiting).await?;
+        ports::check(&self.plan).map_err(StartError::Ports)?;
+        external::check(&self.plan.external_name_servers, &self.plan.groups()).await?;
         for plan in self.plan.name_servers.clone() {
             let member = self.supervise(plan, String::new());
             self.name_servers.push(member);
         }
         self.until(waiting, |state| state.address.is_some()).await?;
-        let addresses: Vec<String> = self
-            .name_server_addresses()
-            .iter()
-            .map(SocketAddr::to_string)
-            .collect();
+        let addresses = self.name_server_addresses().join(";");
         for plan in self.plan.brokers.clone() {
-            let member = self.supervise(plan, addresses.join(";"));
+            let member = self.supervise(plan, addresses.clone());
             self.brokers.push(member);
         }
         let mut said = Instant::now();
@@ -155,17 +186,57 @@ impl LocalCluster {
             .collect()
     }
 
-    /// The table.
+    /// The table of processes, after the NameServers that are not ours.
     pub fn rows(&self) -> Vec<Row> {
-        self.states()
-            .iter()
-            .map(|(plan, state)| Row::of(plan, state))
+        let external = self.plan.external_name_servers.iter();
+        external
+            .map(|addr| Row::of_external(addr))
+            .chain(
+                self.states()
+                    .iter()
+                    .map(|(plan, state)| Row::of(plan, state)),
+            )
             .collect()
     }
 
     /// The JSON line.
     pub fn report(&self) -> Report {
-        Report::of(&self.plan.cluster, self.states().into_iter())
+        Report::of(&self.plan, self.states().into_iter())
+    }
+
+    /// What `kubectl get` would show, from what NameServers and brokers say now.
+    pub async fn views(&self) -> Result<Views, TargetError> {
+        let survey = self.survey().await?;
+        let states = self.states();
+        let not_ready: Vec<String> = states
+            .iter()
+            .filter(|(_, state)| state.phase != Phase::Ready)
+            .map(|(plan, _)| plan.name.clone())
+            .collect();
+        let millis = SystemClock.now().millis();
+        let facts = Facts {
+            plan: &self.plan,
+            not_ready: &not_ready,
+            now: Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH),
+        };
+        let status = status::cluster_status(&survey, &facts);
+        let called = |addr: &str| {
+            let is_there =
+                |state: &ProcessState| state.address.is_some_and(|a| a.to_string() == addr);
+            let named = states.iter().find(|(_, state)| is_there(state));
+            named.map(|(plan, _)| plan.name.clone())
+        };
+        Ok(Views {
+            cluster: status::cluster_columns(&self.plan.object, self.since.elapsed(), &status),
+            groups: status::group_columns(&survey.groups, facts.now, &called),
+        })
+    }
+
+    async fn survey(&self) -> Result<Survey, TargetError> {
+        let admin = AdminClient::new(&self.name_server_addresses(), AdminOptions::default());
+        // A name that is none is no name to look for: then every cluster is asked about.
+        let cluster = ClusterName::parse(&self.plan.cluster).ok();
+        admin.survey(cluster.as_ref()).await
     }
 
     /// Stops all processes in order: brokers, then NameServers; with force after 30 seconds.
@@ -279,11 +350,11 @@ impl LocalCluster {
         Ok(())
     }
 
-    fn name_server_addresses(&self) -> Vec<SocketAddr> {
-        self.name_servers
-            .iter()
-            .filter_map(|member| member.state.borrow().address)
-            .collect()
+    fn name_server_addresses(&self) -> Vec<String> {
+        let own = self.name_servers.iter();
+        let own = own.filter_map(|member| member.state.borrow().address);
+        let external = self.plan.external_name_servers.iter().cloned();
+        external.chain(own.map(|addr| addr.to_string())).collect()
     }
 
     fn expected(&self) -> Vec<Expected> {

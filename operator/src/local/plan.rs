@@ -8,6 +8,8 @@
 //! | NameServer *i* | 9876 + *i* | 9976 + *i* |
 //! | broker *n*, counted over all groups | 10911 + 10 *n* (fast channel two below, HA one above) | 10910 + 10 *n* |
 
+mod notes;
+
 use rmq_operator_api::{Flush, RocketMQCluster, defaults};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -135,10 +137,18 @@ impl ProcessPlan {
 pub struct Note(pub String);
 
 /// What shall run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalPlan {
+    /// `metadata.name`.
+    pub object: String,
     /// The cluster's name as clients know it.
     pub cluster: String,
+    /// `spec.version`.
+    pub version_asked: String,
+    /// Version of this program, which is what runs.
+    pub program_version: String,
+    /// NameServers that somebody else runs, `host:port` each; then none is started.
+    pub external_name_servers: Vec<String>,
     /// Started first and stopped last.
     pub name_servers: Vec<ProcessPlan>,
     /// Started when every NameServer listens.
@@ -147,12 +157,30 @@ pub struct LocalPlan {
     pub notes: Vec<Note>,
 }
 
+impl LocalPlan {
+    /// Names of the broker groups, in order.
+    #[must_use]
+    pub fn groups(&self) -> Vec<String> {
+        let mut groups: Vec<String> = Vec::new();
+        for group in self
+            .brokers
+            .iter()
+            .filter_map(|broker| broker.group.as_ref())
+        {
+            if !groups.contains(group) {
+                groups.push(group.clone());
+            }
+        }
+        groups
+    }
+}
+
 /// The plan for a manifest that [`rmq_operator_api::validate`] found sound.
 #[must_use]
 pub fn plan(cluster: &RocketMQCluster, placement: &Placement) -> LocalPlan {
     let spec = &cluster.spec;
     let name_servers = (0..bounded(
-        spec.name_server.replicas,
+        spec.own_name_servers(),
         &defaults::NAME_SERVER_REPLICAS_RANGE,
     ))
         .map(|index| name_server(cluster, placement, index))
@@ -161,10 +189,14 @@ pub fn plan(cluster: &RocketMQCluster, placement: &Placement) -> LocalPlan {
         .map(|index| master(cluster, placement, index))
         .collect();
     LocalPlan {
+        object: cluster.metadata.name.clone().unwrap_or_default(),
         cluster: cluster.cluster_name().to_owned(),
+        version_asked: spec.version.clone(),
+        program_version: placement.program_version.clone(),
+        external_name_servers: spec.name_server.external_ref.clone(),
         name_servers,
         brokers,
-        notes: notes(cluster, placement),
+        notes: notes::of(cluster, placement),
     }
 }
 
@@ -205,8 +237,8 @@ fn master(cluster: &RocketMQCluster, placement: &Placement, group: u16) -> Proce
         Flush::Sync => "SYNC_FLUSH",
     };
     line(&mut config, "flushDiskType", flush);
-    for (key, value) in &brokers.config {
-        line(&mut config, key, value);
+    for (key, value) in brokers.config_of(i32::from(group)) {
+        line(&mut config, &key, &value);
     }
     ProcessPlan {
         role: Role::Broker,
@@ -236,39 +268,6 @@ fn head(name: &str) -> String {
 /// refused line breaks.
 fn line(config: &mut String, key: &str, value: &str) {
     let _ = writeln!(config, "{key}={}", value.replace('\\', "\\\\"));
-}
-
-fn notes(cluster: &RocketMQCluster, placement: &Placement) -> Vec<Note> {
-    let spec = &cluster.spec;
-    let mut notes = Vec::new();
-    let mut note = |text: String| notes.push(Note(text));
-    if spec.version != placement.program_version {
-        note(format!(
-            "spec.version asks for {}; on this computer this program's own version runs, {}",
-            spec.version, placement.program_version
-        ));
-    }
-    if spec.brokers.replicas_per_group > 0 {
-        note(format!(
-            "spec.brokers.replicasPerGroup: {} asked; replicas are not supported on this computer \
-             yet, each group runs its master alone",
-            spec.brokers.replicas_per_group
-        ));
-    }
-    if spec.brokers.storage.size.to_string() != defaults::STORAGE_SIZE {
-        note(format!(
-            "spec.brokers.storage.size: {} is not enforced on this computer; data grows in {}",
-            spec.brokers.storage.size,
-            placement.data_dir.display()
-        ));
-    }
-    if spec.controller.is_some() {
-        note("spec.controller: not supported on this computer yet; none runs".to_owned());
-    }
-    if spec.proxy.is_some() {
-        note("spec.proxy: not supported on this computer yet; none runs".to_owned());
-    }
-    notes
 }
 
 /// The data folder of a cluster when none is named.

@@ -3,7 +3,7 @@
 //! **Invariant:** both come from the same states; the JSON names and the columns are a promise to
 //! users' scripts and only grow.
 
-use crate::local::plan::{ProcessPlan, Role};
+use crate::local::plan::{LocalPlan, ProcessPlan, Role};
 use crate::local::state::ProcessState;
 use serde::Serialize;
 
@@ -12,6 +12,23 @@ use serde::Serialize;
 pub struct Row(pub [String; 8]);
 
 impl Row {
+    /// A NameServer that somebody else runs.
+    pub(crate) fn of_external(addr: &str) -> Self {
+        let dash = || "-".to_owned();
+        let role = Role::NameServer.as_str().to_owned();
+        let status = "External".to_owned();
+        Self([
+            role,
+            dash(),
+            dash(),
+            dash(),
+            addr.to_owned(),
+            dash(),
+            dash(),
+            status,
+        ])
+    }
+
     /// The columns.
     pub const HEAD: [&'static str; 8] = [
         "ROLE", "NAME", "GROUP", "ID", "ADDRESS", "PID", "HEALTH", "STATUS",
@@ -52,7 +69,7 @@ pub struct Report {
     pub proxies: [(); 0],
 }
 
-/// A NameServer.
+/// A NameServer. Of one that somebody else runs only the address is known; it stands for its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NameServerReport {
     /// Its name in the cluster.
@@ -60,11 +77,11 @@ pub struct NameServerReport {
     /// Where clients connect.
     pub address: String,
     /// The process.
-    pub pid: u32,
+    pub pid: Option<u32>,
     /// Where `/metrics` is.
-    pub metrics: String,
+    pub metrics: Option<String>,
     /// Where `/livez`, `/readyz` and `/startupz` are.
-    pub health: String,
+    pub health: Option<String>,
 }
 
 /// A broker.
@@ -90,12 +107,12 @@ pub struct BrokerReport {
 
 impl Report {
     pub(crate) fn of<'a>(
-        cluster: &str,
+        run: &LocalPlan,
         members: impl Iterator<Item = (&'a ProcessPlan, ProcessState)>,
     ) -> Self {
         let mut report = Self {
-            cluster: cluster.to_owned(),
-            name_servers: Vec::new(),
+            cluster: run.cluster.clone(),
+            name_servers: external(run),
             brokers: Vec::new(),
             controllers: [],
             proxies: [],
@@ -111,9 +128,9 @@ impl Report {
                     report.name_servers.push(NameServerReport {
                         name,
                         address,
-                        pid,
-                        metrics,
-                        health,
+                        pid: Some(pid),
+                        metrics: Some(metrics),
+                        health: Some(health),
                     });
                 }
                 Role::Broker => report.brokers.push(BrokerReport {
@@ -134,6 +151,19 @@ impl Report {
         }
         report
     }
+}
+
+fn external(run: &LocalPlan) -> Vec<NameServerReport> {
+    let external = run.external_name_servers.iter();
+    external
+        .map(|addr| NameServerReport {
+            name: addr.clone(),
+            address: addr.clone(),
+            pid: None,
+            metrics: None,
+            health: None,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -170,8 +200,12 @@ mod tests {
     #[test]
     fn the_json_is_one_line_with_the_promised_names() {
         let (namesrv, broker) = (process(Role::NameServer), process(Role::Broker));
+        let run = LocalPlan {
+            cluster: "c".to_owned(),
+            ..LocalPlan::default()
+        };
         let report = Report::of(
-            "c",
+            &run,
             [(&namesrv, running()), (&broker, running())].into_iter(),
         );
         assert_eq!(
@@ -184,6 +218,22 @@ mod tests {
              \"metrics\":\"127.0.0.1:10910\",\"health\":\"127.0.0.1:10910\"}],\
              \"controllers\":[],\"proxies\":[]}"
         );
+    }
+
+    #[test]
+    fn a_name_server_of_somebody_else_is_an_address_and_nothing_more() {
+        let run = LocalPlan {
+            external_name_servers: vec!["ns:9876".to_owned()],
+            ..LocalPlan::default()
+        };
+        let report = Report::of(&run, std::iter::empty());
+        assert_eq!(
+            serde_json::to_string(&report.name_servers).unwrap(),
+            "[{\"name\":\"ns:9876\",\"address\":\"ns:9876\",\"pid\":null,\"metrics\":null,\
+             \"health\":null}]"
+        );
+        let row = Row::of_external("ns:9876").0.join(" ");
+        assert_eq!(row, "namesrv - - - ns:9876 - - External");
     }
 
     #[test]

@@ -19,16 +19,13 @@ pub(crate) struct Expected {
 }
 
 /// Asks every NameServer; the error names the first thing that is missing.
-pub(crate) async fn complete(
-    name_servers: &[SocketAddr],
-    brokers: &[Expected],
-) -> Result<(), String> {
+pub(crate) async fn complete(name_servers: &[String], brokers: &[Expected]) -> Result<(), String> {
     for name_server in name_servers {
         let options = AdminOptions {
             timeout: DEADLINE,
             ..AdminOptions::default()
         };
-        let (_, info) = AdminClient::new(&[name_server.to_string()], options)
+        let (_, info) = AdminClient::new(std::slice::from_ref(name_server), options)
             .cluster_info()
             .await
             .map_err(|error| error.to_string())?;

@@ -42,7 +42,6 @@ struct Fence {
 /// The right of one master in one epoch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lease {
-    sequence: u64,
     awaited: VecDeque<(u64, Moment)>,
     /// The sending of the newest confirmed heartbeat, and the end of its lease.
     confirmed: Option<(Moment, Moment)>,
@@ -52,14 +51,12 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// A heartbeat leaves at `now`; its number.
-    pub(crate) fn sent(&mut self, now: Moment) -> u64 {
-        self.sequence += 1;
+    /// The heartbeat of that number leaves at `now`.
+    pub(crate) fn sent(&mut self, now: Moment, sequence: u64) {
         if self.awaited.len() >= AWAITED_MAX {
             self.awaited.pop_front();
         }
-        self.awaited.push_back((self.sequence, now));
-        self.sequence
+        self.awaited.push_back((sequence, now));
     }
 
     /// The heartbeat of that number was confirmed with a lease.
@@ -141,10 +138,10 @@ mod tests {
     fn a_lease_counts_from_the_sending_and_only_grows() {
         let mut lease = Lease::default();
         assert!(!lease.writes(at(0)));
-        let first = lease.sent(at(100));
-        let second = lease.sent(at(600));
-        lease.granted(second, 3000);
-        lease.granted(first, 3000);
+        lease.sent(at(100), 1);
+        lease.sent(at(600), 2);
+        lease.granted(2, 3000);
+        lease.granted(1, 3000);
         assert_eq!(lease.until(), Some(at(3600)));
         assert!(lease.writes(at(3599)) && !lease.writes(at(3600)));
         lease.granted(99, 3000);
@@ -154,15 +151,15 @@ mod tests {
     #[test]
     fn after_a_fence_an_older_lease_is_not_enough() {
         let mut lease = Lease::default();
-        let first = lease.sent(at(0));
-        lease.granted(first, 3000);
+        lease.sent(at(0), 1);
+        lease.granted(1, 3000);
         lease.fence(at(100), "op", 1000).unwrap();
         assert!(lease.fenced(at(1099)) && !lease.writes(at(1099)));
-        let during = lease.sent(at(1000));
-        lease.granted(during, 3000);
+        lease.sent(at(1000), 2);
+        lease.granted(2, 3000);
         assert!(!lease.fenced(at(1100)) && !lease.writes(at(1200)));
-        let after = lease.sent(at(1201));
-        lease.granted(after, 3000);
+        lease.sent(at(1201), 3);
+        lease.granted(3, 3000);
         assert!(lease.writes(at(1202)));
     }
 
@@ -190,7 +187,7 @@ mod tests {
     fn answers_that_never_come_cost_no_memory() {
         let mut lease = Lease::default();
         for now in 0..10_000 {
-            lease.sent(at(now));
+            lease.sent(at(now), now);
         }
         assert_eq!(lease.awaited.len(), AWAITED_MAX);
     }

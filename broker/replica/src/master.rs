@@ -171,8 +171,6 @@ pub struct Transfer {
 /// A heartbeat's part that this machine fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatStamp {
-    /// Its number.
-    pub sequence: u64,
     /// Writes are fenced.
     pub fenced: bool,
     /// The set holds everything that earlier epochs acknowledged.
@@ -236,10 +234,11 @@ impl Master {
         self.epoch.epoch
     }
 
-    /// A heartbeat leaves now.
-    pub fn heartbeat(&mut self, now: Moment) -> HeartbeatStamp {
+    /// The heartbeat of that number leaves now. Numbers rise while the process lives, over all its
+    /// epochs and roles.
+    pub fn heartbeat(&mut self, now: Moment, sequence: u64) -> HeartbeatStamp {
+        self.lease.sent(now, sequence);
         HeartbeatStamp {
-            sequence: self.lease.sent(now),
             fenced: self.lease.fenced(now),
             settled: self.settled(),
         }

@@ -201,6 +201,15 @@ impl Replica {
         self.is_streaming() && followed.is_some() && last == followed && self.end >= self.told
     }
 
+    /// Whether an action is under way that must be reported before the machine may be dropped.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Cutting { .. } | Phase::Storing { .. } | Phase::Appending { .. }
+        )
+    }
+
     /// Whether a master may read on from it: no action is under way.
     #[must_use]
     pub fn is_streaming(&self) -> bool {

@@ -76,7 +76,9 @@ pub struct OurHeartbeat {
     pub fenced: bool,
     /// As master: every member of the set of this epoch holds what earlier epochs acknowledged.
     pub settled: Option<(MasterEpoch, SyncStateSetEpoch)>,
-    /// See [`ReplicaFacts::may_lack`].
+    /// It is said to be master of this epoch and cannot go on: it was started anew since.
+    pub declined: Option<MasterEpoch>,
+    /// See [`crate::ReplicaFacts::may_lack`].
     pub may_lack: bool,
 }
 

@@ -166,7 +166,8 @@ impl Watch {
         }
         if let Some(ours) = heartbeat.ours {
             let known = *self.incarnation.get_or_insert(ours.incarnation);
-            if known != ours.incarnation {
+            let declined = ours.declined.is_some() && ours.declined == self.epoch.map(|e| e.0);
+            if known != ours.incarnation || declined {
                 // The process that had the lease is gone, and its memory with it.
                 self.lose(now, LostReason::Restarted);
                 return;

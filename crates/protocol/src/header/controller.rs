@@ -163,6 +163,8 @@ headers! {
         settled_master_epoch: Option<i32> = "rmqSettledMasterEpoch",
         /// The epoch of that set.
         settled_set_epoch: Option<i32> = "rmqSettledSetEpoch",
+        /// The sender is said to be master of this epoch and was started anew since.
+        declined_master_epoch: Option<i32> = "rmqDeclinedMasterEpoch",
         /// Bytes that were acknowledged may be missing.
         may_lack: Option<bool> = "rmqMayLack",
     }

@@ -129,7 +129,7 @@ mod tests {
         let mut gaps = Gaps::begin(0);
         gaps.answer(5 * MS);
         gaps.answer(500 * MS);
-        assert_eq!(stalls(&gaps).longest_gap_millis, 495.0);
+        assert_eq!((stalls(&gaps).gaps, gaps.longest), (1, 495 * MS));
     }
 
     #[test]

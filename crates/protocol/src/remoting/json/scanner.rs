@@ -146,12 +146,11 @@ impl<'a> Scanner<'a> {
 
     /// Any key and its colon.
     pub(super) fn key(&mut self) -> Result<Cow<'a, str>, HeaderError> {
-        let key = match self.plain() {
-            Some(key) => Cow::Borrowed(key),
-            None => {
-                self.skip_space();
-                self.string()?
-            }
+        let key = if let Some(key) = self.plain() {
+            Cow::Borrowed(key)
+        } else {
+            self.skip_space();
+            self.string()?
         };
         if self.eat(b':') {
             return Ok(key);

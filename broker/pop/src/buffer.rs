@@ -137,6 +137,10 @@ impl CheckpointBuffer {
 
     /// Keeps a range anywhere; gives it back if it would reach into another.
     pub(crate) fn insert_range(&mut self, one: Checkpoint) -> Result<(), Box<Checkpoint>> {
+        if self.buried > 0 {
+            self.ranges.retain(|one| !one.is_buried());
+            self.buried = 0;
+        }
         let at = self
             .ranges
             .partition_point(|other| other.start <= one.start);

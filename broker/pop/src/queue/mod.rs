@@ -44,8 +44,11 @@ pub struct Queue {
     position: Option<u64>,
     committed: u64,
     buffer: CheckpointBuffer,
-    /// Where the claims end that lie ahead of the position after a recovery.
-    covered_end: u64,
+    /// What lies ahead of the position and was given out before a crash: not read again.
+    ahead: recover::Ahead,
+    /// What lies behind the position and may not have reached anybody before a crash: it is read
+    /// again, first of all.
+    again: recover::Ahead,
     order: Option<OrderBatch>,
     /// Ordered pops wait until then: what they had in flight before a crash is not known.
     order_from: Moment,
@@ -69,6 +72,8 @@ pub struct QueueFigures {
     pub committed: QueueOffset,
     /// The next offset to give out; messages from here on are available.
     pub position: QueueOffset,
+    /// Messages before the position that are available too: what a crash left in doubt.
+    pub again: u64,
     /// Bytes that the state takes, without the struct itself.
     pub bytes: usize,
 }
@@ -83,7 +88,8 @@ impl Queue {
             position: None,
             committed: 0,
             buffer: CheckpointBuffer::default(),
-            covered_end: 0,
+            ahead: recover::Ahead::default(),
+            again: recover::Ahead::default(),
             order: None,
             order_from: Moment::default(),
             lock: None,
@@ -114,6 +120,7 @@ impl Queue {
             buffered: self.buffer.unsaved(),
             committed: QueueOffset::new(self.committed),
             position: QueueOffset::new(self.position.unwrap_or(self.committed)),
+            again: self.again.len(),
             bytes: self.buffer.bytes(),
         }
     }
@@ -121,7 +128,11 @@ impl Queue {
     /// Whether forgetting this state loses nothing but the position: nothing is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.figures().in_flight == 0 && self.buffer.unsaved() == 0 && self.lock.is_none()
+        let figures = self.figures();
+        figures.in_flight == 0
+            && figures.buffered == 0
+            && figures.again == 0
+            && self.lock.is_none()
     }
 
     /// Where a peek reads: the next offset to give out, without any change of state.
@@ -172,7 +183,8 @@ impl Queue {
         self.order = None;
         self.order_from = Moment::default();
         self.lock = None;
-        self.covered_end = 0;
+        self.ahead.cut(0);
+        self.again.cut(0);
         self.pop_time_floor = self.last_pop_time.saturating_add(1);
         self.mark = recover::MarkState::default();
     }
@@ -184,7 +196,8 @@ impl Queue {
         };
         let blocked = self.buffer.first_blocked();
         let open = self.order.as_ref().and_then(OrderBatch::first_open);
-        let point = [blocked, open]
+        let again = self.again.first().map(|(start, _)| start);
+        let point = [blocked, open, again]
             .into_iter()
             .flatten()
             .fold(position, u64::min);

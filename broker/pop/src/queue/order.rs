@@ -10,8 +10,8 @@
 use rmq_types::{Moment, QueueOffset, Timestamp};
 
 use super::{
-    AckOutcome, Batch, Begin, Bounds, ChangeAsk, ChangeError, Changed, Handle, Nothing, OrderAsk,
-    PopAsk, Popped, Queue,
+    AckOutcome, Batch, Begin, Bounds, ChangeAsk, ChangeError, Changed, Handle, InFlightMark,
+    Nothing, OrderAsk, PopAsk, Popped, Queue,
     pop::{Lock, OrderLock},
 };
 use crate::{
@@ -105,6 +105,20 @@ impl OrderBatch {
         self.end <= end
     }
 
+    /// Whether more was given out after this batch, or again, before the process ended.
+    pub(super) fn is_older_than(&self, mark: &InFlightMark) -> bool {
+        let shown = self.open().map(|one| one.visible_at).max().unwrap_or(0);
+        mark.next.get() != self.end || mark.until.millis() > shown
+    }
+
+    /// Acks what lies before the committed offset; `true` if nothing is left.
+    pub(super) fn ack_before(&mut self, committed: u64) -> bool {
+        for one in &mut self.members {
+            one.acked |= one.offset < committed;
+        }
+        self.first_open().is_none()
+    }
+
     /// When the last un-acked message is visible again.
     fn free_at(&self) -> u64 {
         self.open().map(|one| one.due).max().unwrap_or(0)
@@ -182,6 +196,7 @@ impl Queue {
         let old_time = self.order.as_ref().map_or(0, |batch| batch.pop_time);
         let pop_time = self.pop_time(now).millis().max(old_time.saturating_add(1));
         self.last_pop_time = self.last_pop_time.max(pop_time);
+        self.mark_buffered(Timestamp::from_millis(pop_time), lock.invisible());
         let mut batch = match self.order.take() {
             Some(mut batch) => {
                 for one in &mut batch.members {
@@ -219,7 +234,6 @@ impl Queue {
             .filter(|one| one.offset < next)
             .copied()
             .collect();
-        self.mark_buffered(Timestamp::from_millis(pop_time), invisible);
         self.order = Some(batch);
         self.advance_commit(out);
         if given.is_empty() {
@@ -399,8 +413,7 @@ impl Queue {
                 one.pop_time = batch.pop_time;
                 one.invisible = batch.invisible;
                 one.due = due;
-                self.covered_end = self.covered_end.max(one.last() + 1);
-                self.adopt(one, start);
+                self.adopt(one, start, Moment::from_millis(due));
             }
         }
         self.advance_commit(out);

@@ -162,6 +162,8 @@ pub(super) struct Lock {
     max: usize,
     invisible: Invisible,
     revive_queue: u8,
+    /// The read is of what a crash left in doubt, not of what is new.
+    again: bool,
     pub(super) order: Option<OrderLock>,
 }
 
@@ -200,12 +202,17 @@ impl Queue {
         if self.buffer.unsaved() >= 2 * self.options.buffered_max {
             return Begin::Nothing(Nothing::BufferFull);
         }
-        let (from, until) = self.skip_covered(out);
-        if from == bounds.max.get() || ask.max == 0 {
-            return Begin::Nothing(Nothing::Empty);
-        }
         let room = self.options.in_flight_max - self.buffer.in_flight();
         let max = ask.max.min(room);
+        if let Some((start, end)) = self.again.first().filter(|_| max > 0) {
+            let read = self.take_lock(now, ask, (start, Some(end)), max, None);
+            self.lock.iter_mut().for_each(|lock| lock.again = true);
+            return Begin::Read(read);
+        }
+        let (from, until) = self.skip_ahead(out);
+        if from == bounds.max.get() || max == 0 {
+            return Begin::Nothing(Nothing::Empty);
+        }
         Begin::Read(self.take_lock(now, ask, (from, until), max, None))
     }
 
@@ -226,6 +233,7 @@ impl Queue {
             max,
             invisible: ask.invisible,
             revive_queue: ask.revive_queue,
+            again: false,
             order,
         });
         ReadOrder {
@@ -259,20 +267,9 @@ impl Queue {
         self.advance_commit(out);
     }
 
-    /// Claims that lie ahead of the position (records from before a crash) are not read again.
-    fn skip_covered(&mut self, out: &mut Actions) -> (u64, Option<u64>) {
-        let mut position = self.position.unwrap_or(0);
-        if position >= self.covered_end {
-            return (position, None);
-        }
-        let mut until = None;
-        while let Some((start, end)) = self.buffer.covered(position) {
-            if start > position {
-                until = Some(start);
-                break;
-            }
-            position = end;
-        }
+    /// What was given out before a crash is not read again.
+    pub(super) fn skip_ahead(&mut self, out: &mut Actions) -> (u64, Option<u64>) {
+        let (position, until) = self.ahead.skip(self.position.unwrap_or(0));
         self.position = Some(position);
         self.advance_commit(out);
         (position, until)
@@ -321,7 +318,12 @@ impl Queue {
         let cut = offsets.len() < read.offsets.len();
         let last = offsets.last().map_or(lock.from, |&last| last + 1);
         let end = if cut { last } else { next.max(last) };
-        self.position = Some(lock.until.map_or(end, |until| end.min(until)));
+        let end = lock.until.map_or(end, |until| end.min(until));
+        if lock.again {
+            self.again.drop_before(end);
+        } else {
+            self.position = Some(end);
+        }
         let Some(&start) = offsets.first() else {
             let moved = end > lock.from;
             self.advance_commit(out);
@@ -334,12 +336,7 @@ impl Queue {
         let pop_time = self.pop_time(now);
         self.mark_buffered(pop_time, lock.invisible);
         for part in Checkpoint::split(&offsets) {
-            self.keep(
-                now,
-                part,
-                (pop_time, lock.invisible, lock.revive_queue),
-                out,
-            );
+            self.keep(now, (part, pop_time), &lock, out);
         }
         self.advance_commit(out);
         Ok(Popped::Messages(Batch {
@@ -357,17 +354,22 @@ impl Queue {
     fn keep(
         &mut self,
         now: Now,
-        offsets: &[u64],
-        (pop_time, invisible, revive_queue): (Timestamp, Invisible, u8),
+        (offsets, pop_time): (&[u64], Timestamp),
+        lock: &Lock,
         out: &mut Actions,
     ) {
         let Some(mut one) = Checkpoint::new(offsets) else {
             return;
         };
         one.pop_time = pop_time.millis();
-        one.invisible = invisible.millis();
-        one.due = now.steady.plus_millis(invisible.millis().into()).millis();
-        one.revive_queue = revive_queue;
+        one.invisible = lock.invisible.millis();
+        one.due = now.steady.plus_millis(one.invisible.into()).millis();
+        one.revive_queue = lock.revive_queue;
+        if lock.again {
+            let start = one.start;
+            self.adopt(one, start, now.steady.plus_millis(self.options.stay_millis));
+            return;
+        }
         let place = Place::Range(one.start);
         let timer = self.keep_timer(now, &mut one, place, out);
         self.buffer.push_range(one);
@@ -402,7 +404,8 @@ impl Queue {
     fn truncated(&mut self, end: u64, out: &mut Actions) {
         self.buffer.void_from(end, out);
         self.order = self.order.take().filter(|batch| batch.ends_before(end));
-        self.covered_end = self.covered_end.min(end);
+        self.ahead.cut(end);
+        self.again.cut(end);
         self.pop_time_floor = self.last_pop_time.saturating_add(1);
         self.position = Some(end);
         if self.committed > end {

@@ -6,9 +6,10 @@
 //!
 //! **Invariant:** of two claims of one message the later pop wins. What lies between the committed
 //! offset and the mark and in no record may have been given out: it stays invisible until the
-//! mark's time, and acks of its handles count. Without a mark it is read again at once.
+//! mark's time, and acks of its handles count; what is left then is read again from its queue, as
+//! if it had never been given out. Without a mark it is read again at once.
 
-use rmq_types::{QueueOffset, Timestamp};
+use rmq_types::{Moment, QueueOffset, Timestamp};
 
 use super::Queue;
 use crate::{
@@ -62,6 +63,65 @@ pub struct Recovery {
 pub(super) struct MarkState {
     until: i64,
     span: u32,
+    /// The mark of the process before, while an ordered group waits for its time.
+    former: Option<InFlightMark>,
+}
+
+/// Stretches of offsets that were given out before a crash, ascending by their start.
+#[derive(Debug, Default)]
+pub(super) struct Ahead(Vec<(u64, u64)>);
+
+impl Ahead {
+    pub(super) fn add(&mut self, start: u64, end: u64) {
+        let at = self.0.partition_point(|&(other, _)| other < start);
+        let joins = at.checked_sub(1).is_some_and(|before| {
+            let before = self.0.get_mut(before).filter(|one| one.1 >= start);
+            before.map(|one| one.1 = one.1.max(end)).is_some()
+        });
+        if !joins {
+            self.0.insert(at, (start, end));
+        }
+    }
+
+    /// The first stretch.
+    pub(super) fn first(&self) -> Option<(u64, u64)> {
+        self.0.first().copied()
+    }
+
+    /// How many offsets there are.
+    pub(super) fn len(&self) -> u64 {
+        self.0.iter().map(|&(start, end)| end - start).sum()
+    }
+
+    /// Offsets before `end` are done with.
+    pub(super) fn drop_before(&mut self, end: u64) {
+        self.0.retain(|one| one.1 > end);
+        for one in &mut self.0 {
+            one.0 = one.0.max(end);
+        }
+    }
+
+    /// The first offset at or behind `position` that was not given out, and how far it goes on.
+    pub(super) fn skip(&mut self, mut position: u64) -> (u64, Option<u64>) {
+        let mut passed = 0;
+        for &(start, end) in &self.0 {
+            if start > position {
+                break;
+            }
+            position = position.max(end);
+            passed += 1;
+        }
+        self.0.drain(..passed);
+        (position, self.0.first().map(|&(start, _)| start))
+    }
+
+    /// Nothing from `end` on counts any more.
+    pub(super) fn cut(&mut self, end: u64) {
+        self.0.retain(|&(start, _)| start < end);
+        for one in &mut self.0 {
+            one.1 = one.1.min(end);
+        }
+    }
 }
 
 impl Queue {
@@ -80,6 +140,9 @@ impl Queue {
             return 0;
         }
         let offsets: Vec<u64> = list.iter().map(|(offset, _)| offset.get()).collect();
+        if let Some(&last) = offsets.last() {
+            self.ahead.add(start.min(last), last + 1);
+        }
         let mut open = 0;
         for (index, &(offset, needed)) in list.iter().enumerate() {
             if needed && self.takes_over(offset.get(), saved.pop_time, out) {
@@ -94,8 +157,8 @@ impl Queue {
             return 0;
         }
         one.start_saved(now, saved);
-        self.covered_end = self.covered_end.max(one.last() + 1);
-        let parts = self.adopt(one, saved.start.get());
+        let due = Moment::from_millis(one.due);
+        let parts = self.adopt(one, saved.start.get(), due);
         self.advance_commit(out);
         parts
     }
@@ -113,11 +176,13 @@ impl Queue {
         true
     }
 
-    /// Keeps a checkpoint as a range if it fits between the others, or else message by message.
-    pub(super) fn adopt(&mut self, one: Checkpoint, start: u64) -> u32 {
-        let due = one.due;
+    /// Keeps a checkpoint as a range if it fits between the others, or else message by message; it
+    /// is looked at when it is due, or at `look` before.
+    pub(super) fn adopt(&mut self, one: Checkpoint, start: u64, look: Moment) -> u32 {
+        let due = one.due.min(look.millis());
         let range = Place::Range(one.start);
-        let one = if one.count() > 1 {
+        // Only a range holds the commit back, which one without a record must.
+        let one = if one.count() > 1 || one.saved != Saved::Yes {
             match self.buffer.insert_range(one) {
                 Ok(()) => {
                     self.buffer.arm(range, due);
@@ -169,18 +234,30 @@ impl Queue {
             return;
         };
         self.committed = committed;
+        self.check_order(committed, with.mark);
         let behind_order = self.order.as_ref().map_or(0, super::order::OrderBatch::end);
         self.position = Some(committed.max(behind_order));
         if let Some(mark) = with.mark {
             if with.ordered {
                 if self.order.is_none() && mark.next.get() > committed {
                     self.order_from = now.remaining(mark.began(), mark.span_millis);
+                    self.mark.former = Some(mark);
                 }
             } else {
                 self.doubt(now, committed, mark);
             }
         }
-        self.advance_commit(out);
+        self.skip_ahead(out);
+    }
+
+    /// Drops a batch that is older than the offset or the mark: the mark's wait stands for it.
+    fn check_order(&mut self, committed: u64, mark: Option<InFlightMark>) {
+        if let Some(batch) = &mut self.order {
+            let newer = mark.is_some_and(|mark| batch.is_older_than(&mark));
+            if batch.ack_before(committed) || newer {
+                self.order = None;
+            }
+        }
     }
 
     /// Keeps claims for what may have been given out without a record.
@@ -209,17 +286,12 @@ impl Queue {
             one.any_handle = true;
             list.push(one);
         }
-        let timer = now
-            .steady
-            .plus_millis(self.options.stay_millis)
-            .millis()
-            .min(due);
         let starts: Vec<u64> = list.iter().map(|one| one.start).collect();
-        self.covered_end = self.covered_end.max(next);
+        self.ahead.add(committed.max(next.saturating_sub(most)), next);
         self.mark_buffered(mark.began(), Invisible::longest(mark.span_millis));
         self.buffer.extend_ranges(list);
         for start in starts {
-            self.buffer.arm(Place::Range(start), timer);
+            self.buffer.arm(Place::Range(start), due);
         }
     }
 
@@ -229,6 +301,7 @@ impl Queue {
         if self.buffer.unsaved() == 0 && self.order.is_none() {
             self.mark = MarkState::default();
         }
+        self.mark.former = None;
         self.mark.until = self.mark.until.max(until);
         self.mark.span = self.mark.span.max(invisible.millis());
     }
@@ -237,7 +310,7 @@ impl Queue {
     #[must_use]
     pub fn mark(&self) -> Option<InFlightMark> {
         if self.buffer.unsaved() == 0 && self.order.is_none() {
-            return None;
+            return self.mark.former;
         }
         Some(InFlightMark {
             next: QueueOffset::new(self.position?),

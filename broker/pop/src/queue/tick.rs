@@ -36,7 +36,7 @@ impl Queue {
         };
         if now.steady.millis() < one.due {
             let due = one.due;
-            if one.saved == Saved::No && !one.is_complete() {
+            if one.saved == Saved::No && !one.is_complete() && !one.any_handle {
                 let (at, single) = match place {
                     Place::Range(start) => (start, false),
                     Place::Single(offset) => (offset, true),
@@ -48,6 +48,15 @@ impl Queue {
             return;
         }
         let mask = one.claimed() & !one.sent;
+        if one.any_handle {
+            let offsets: Vec<u64> = one.offsets(mask).collect();
+            for offset in offsets {
+                self.again.add(offset, offset + 1);
+            }
+            self.buffer.finish(place, mask, out);
+            out.push(Action::Wake);
+            return;
+        }
         one.sent |= mask;
         let pop_time = Timestamp::from_millis(one.pop_time);
         for index in bits(mask) {

@@ -13,6 +13,7 @@ mod namesrv;
 mod observe;
 mod operator;
 mod role;
+mod text_table;
 mod up;
 
 use clap::{Parser, Subcommand};

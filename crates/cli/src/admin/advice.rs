@@ -89,9 +89,16 @@ impl Advice for SendError {
         match self {
             Self::NameServer(error) => error.advised(),
             Self::Broker(error) => error.advised(),
-            Self::NoQueue { .. } => with(
+            Self::NoQueue { topic, have, .. } if have.is_empty() => with(
                 self,
-                "see `rocketmq admin topic route`, or name another queue",
+                &format!(
+                    "see its permission with `rocketmq admin topic route {topic}` and allow sends \
+                     with `rocketmq admin topic alter {topic} --perm rw`"
+                ),
+            ),
+            Self::NoQueue { topic, .. } => with(
+                self,
+                &format!("see `rocketmq admin topic route {topic}`, or name another queue"),
             ),
             Self::Property { .. } | Self::PropertiesTooLong { .. } | Self::Unknown(_) => {
                 self.to_string()
@@ -123,7 +130,9 @@ impl Advice for FollowError {
             Self::AllEnded { last: error, .. }
             | Self::Start(error)
             | Self::Commit { source: error, .. } => with(self, advice_for(error)),
-            Self::NoQueue { .. } => with(self, "see `rocketmq admin topic route`"),
+            Self::NoQueue { topic, .. } => {
+                with(self, &format!("see `rocketmq admin topic route {topic}`"))
+            }
         }
     }
 }
@@ -148,7 +157,7 @@ fn advice_for(error: &AskError) -> &'static str {
     };
     match *code {
         response_code::SUBSCRIPTION_GROUP_NOT_EXIST => {
-            "create the group with `rocketmq admin group create`"
+            "see `rocketmq admin group list`, or create it with `rocketmq admin group create`"
         }
         response_code::TOPIC_NOT_EXIST if *request != request_code::GET_ROUTEINFO_BY_TOPIC => {
             "the topic is not on this broker"

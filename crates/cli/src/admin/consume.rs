@@ -23,6 +23,7 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ConsumeArgs {
+    /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: TopicName,
     /// Where to begin; with --group on queues where it has no offset yet [default: last]

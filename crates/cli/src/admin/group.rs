@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::bail;
 use clap::Subcommand;
 use rmq_admin::{AdminClient, Answers, GroupChange, GroupOutcome, Groups, Scope};
 use rmq_protocol::body::SubscriptionGroupConfig;
@@ -12,7 +13,7 @@ use super::{
     advice::advise,
     outcome::{ChangeView, Row, require_all},
     output::{Output, table},
-    progress::{self, ProgressArgs},
+    progress::{self, ProgressArgs, is_known},
     scope::ScopeArgs,
     topic::{deletion_rows, require_deleted},
 };
@@ -40,6 +41,7 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CreateArgs {
+    /// Name of the group
     #[arg(value_name = "GROUP")]
     group: GroupName,
     #[command(flatten)]
@@ -63,6 +65,7 @@ pub(super) struct CreateArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DeleteArgs {
+    /// Name of the group
     #[arg(value_name = "GROUP")]
     group: GroupName,
     #[command(flatten)]
@@ -111,8 +114,15 @@ async fn list(admin: &AdminClient, args: &ListArgs, out: Output) -> anyhow::Resu
         .groups(&args.scope.scope_or(Scope::AllClusters))
         .await
         .map_err(advise)?;
-    out.answer(&list_view(&answers, args.all), list_text)?;
-    require_all(&answers)
+    let view = list_view(&answers, args.all);
+    out.answer(&view, list_text)?;
+    require_all(&answers)?;
+    if view.groups.is_empty() {
+        out.remark(
+            "no group yet: consumers make theirs, or create one with `rocketmq admin group create NAME`",
+        );
+    }
+    Ok(())
 }
 
 fn list_view(answers: &Answers<Groups>, all: bool) -> ListView {
@@ -210,6 +220,12 @@ async fn create(admin: &AdminClient, args: &CreateArgs, out: Output) -> anyhow::
 async fn delete(admin: &AdminClient, args: &DeleteArgs, out: Output) -> anyhow::Result<()> {
     let scope = args.scope.scope_or(Scope::OnlyCluster);
     let (group, keep) = (&args.group, args.keep_dead_letters);
+    // What is left of a group that is gone can still be forgotten.
+    if !args.clean_offsets && !is_known(admin, group, &scope).await? {
+        bail!(
+            "group {group} does not exist: there is nothing to delete; see `rocketmq admin group list`"
+        );
+    }
     let deletion = admin
         .delete_group(group, args.clean_offsets, keep, &scope)
         .await

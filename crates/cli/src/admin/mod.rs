@@ -17,6 +17,7 @@ mod progress;
 mod route;
 mod scope;
 mod send;
+mod status;
 mod time;
 mod topic;
 mod view;
@@ -26,8 +27,19 @@ use clap::Subcommand;
 
 use connect::ConnectArgs;
 
+/// Below `rocketmq admin --help`.
+const EXAMPLES: &str = "\
+Examples:
+  rocketmq admin status
+  rocketmq admin topic create orders -q 4
+  rocketmq admin send orders \"good morning\" --tags first -k order-1
+  seq 100 | rocketmq admin send orders
+  rocketmq admin consume orders --from first --max 10
+  rocketmq admin group progress billing -o json";
+
 /// `rocketmq admin`
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct AdminArgs {
     #[command(flatten)]
     connect: ConnectArgs,
@@ -37,6 +49,8 @@ pub(crate) struct AdminArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// The whole cluster on one screen: NameServers, broker groups, masters, lag
+    Status(status::StatusArgs),
     /// Clusters and their brokers, with addresses, versions, rates and disk use
     Cluster(cluster::ClusterArgs),
     /// Topics: list, create, alter, delete, route, status
@@ -67,6 +81,7 @@ pub(crate) fn run(args: AdminArgs) -> anyhow::Result<()> {
 async fn perform(args: AdminArgs) -> anyhow::Result<()> {
     let (admin, out) = (args.connect.client()?, args.connect.output());
     match args.verb {
+        Verb::Status(args) => status::run(&admin, &args, out).await,
         Verb::Cluster(args) => cluster::run(&admin, &args, out).await,
         Verb::Topic(verb) => topic::run(&admin, &verb, out).await,
         Verb::Group(verb) => group::run(&admin, &verb, out).await,

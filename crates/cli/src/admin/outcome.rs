@@ -4,7 +4,10 @@ use anyhow::bail;
 use rmq_admin::{Answer, Answers, AskError, NameServerAnswer, Target};
 use serde::Serialize;
 
-use super::output::{Output, table};
+use super::{
+    advice::Advice as _,
+    output::{Output, table},
+};
 
 /// One broker's or NameServer's row.
 #[derive(Debug, Serialize)]
@@ -27,8 +30,9 @@ impl Row {
             Ok(outcome) => said(outcome),
             Err(error) => ("failed", Some(error.to_string())),
         };
+        let server = target.broker.as_ref();
         Self {
-            server: target.label().to_owned(),
+            server: server.map_or_else(|| "broker".to_owned(), Clone::clone),
             address: target.addr.clone(),
             outcome: outcome.to_owned(),
             detail,
@@ -80,7 +84,7 @@ impl ChangeView {
     }
 }
 
-/// An error if a broker failed: how many, and the first reason.
+/// An error if a broker failed: how many, the first reason and what to do about it.
 pub(super) fn require_all<T>(answers: &Answers<T>) -> anyhow::Result<()> {
     require_none(&answers.failures().collect::<Vec<_>>(), answers.len())
 }
@@ -89,16 +93,43 @@ fn require_none(failures: &[(&Target, &AskError)], asked: usize) -> anyhow::Resu
     let Some((target, error)) = failures.first() else {
         return Ok(());
     };
-    bail!(
-        "{} of {asked} brokers failed; {}: {error}",
-        failures.len(),
-        target.label()
-    )
+    let said = error.advised();
+    let first = match target.label() {
+        label if said.contains(label) => said,
+        label => format!("broker {label}: {said}"),
+    };
+    if asked == 1 {
+        bail!("{first}");
+    }
+    bail!("{} of {asked} brokers failed; {first}", failures.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_one_that_failed_is_told_without_counting() {
+        let target = |label: &str| Target {
+            cluster: None,
+            broker: Some(label.to_owned()),
+            id: rmq_types::MASTER_ID,
+            addr: None,
+        };
+        let error = || AskError::NoMaster {
+            broker: "a".to_owned(),
+        };
+        let (a, b) = (target("a"), target("b"));
+        let said = |failures: &[(&Target, &AskError)], asked| {
+            require_none(failures, asked).unwrap_err().to_string()
+        };
+        assert_eq!(said(&[(&a, &error())], 1), "broker group a has no master");
+        assert_eq!(
+            said(&[(&a, &error()), (&b, &error())], 3),
+            "2 of 3 brokers failed; broker group a has no master"
+        );
+        assert!(require_none(&[], 3).is_ok());
+    }
 
     #[test]
     fn a_change_is_a_row_for_each_server_in_both_forms() {

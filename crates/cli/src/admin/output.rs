@@ -10,8 +10,9 @@ use std::{
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+
+use crate::text_table;
 
 /// In which form to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,6 +35,13 @@ impl Output {
             Self::Json => json_line(view)?,
         };
         write_line(&text).map(|_| ())
+    }
+
+    /// Says something to a person, beside the answer.
+    pub(super) fn remark(self, text: &str) {
+        if self == Self::Table {
+            eprintln!("{text}");
+        }
     }
 }
 
@@ -62,24 +70,10 @@ pub(super) fn table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(head);
-    for row in rows {
-        table.add_row(row.map(|cell| {
-            if cell.is_empty() {
-                "-".to_owned()
-            } else {
-                visible(&cell)
-            }
-        }));
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table.trim_fmt()
+    text_table::render(
+        &head,
+        rows.into_iter().map(|row| row.map(|cell| visible(&cell))),
+    )
 }
 
 /// Text without control characters: they are written as escapes.

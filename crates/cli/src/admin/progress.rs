@@ -15,6 +15,7 @@ use super::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ProgressArgs {
+    /// Name of the group
     #[arg(value_name = "GROUP")]
     group: GroupName,
     /// Only this topic
@@ -71,31 +72,34 @@ pub(super) async fn run(
         .await
         .map_err(advise)?;
     let view = view(group, &progress);
-    if view.queues.is_empty() && view.members.is_empty() && progress.brokers.is_complete() {
-        require_known(admin, group, &scope).await?;
+    // A group that was never used shows zeros; one that no broker has is an error.
+    if view.queues.is_empty()
+        && view.members.is_empty()
+        && progress.brokers.is_complete()
+        && !is_known(admin, group, &scope).await?
+    {
+        bail!(
+            "group {group} does not exist: see `rocketmq admin group list`, or create it with \
+             `rocketmq admin group create {group}`"
+        );
     }
     out.answer(&view, text)?;
     require_all(&progress.brokers)
 }
 
-/// A group that was never used shows zeros; one that no broker has is an error.
-async fn require_known(
+/// Whether a broker has the group; an error if one of them does not say.
+pub(super) async fn is_known(
     admin: &AdminClient,
     group: &GroupName,
     scope: &Scope,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let groups = admin.groups(scope).await.map_err(advise)?;
-    if groups
-        .successes()
-        .any(|(_, groups)| groups.contains_key(group.as_str()))
-    {
-        return Ok(());
+    let mut found = groups.successes();
+    if found.any(|(_, groups)| groups.contains_key(group.as_str())) {
+        return Ok(true);
     }
     require_all(&groups)?;
-    bail!(
-        "group {group} does not exist: see `rocketmq admin group list`, or create it with \
-         `rocketmq admin group create {group}`"
-    )
+    Ok(false)
 }
 
 fn view(group: &GroupName, progress: &GroupProgress) -> ProgressView {

@@ -16,6 +16,7 @@ use super::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
+    /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: TopicName,
 }

@@ -2,29 +2,34 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, Read},
+    io::{BufRead, IsTerminal as _, Read},
+    time::Duration,
 };
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use bytes::Bytes;
 use rmq_admin::{AdminClient, Outgoing, SendStatus, SendTo, Sender, Sent};
 use rmq_types::{TopicName, limits};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     advice::advise,
     output::{Output, json_line, write_line},
     topic::pair,
 };
+use crate::role::StopSignal;
 
 /// Up to here every message has its own line; beyond it only their number is told.
 const LINES_MAX: u64 = 20;
+/// Between two words about a send that takes long.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// Lines read ahead of sending.
 const LINES_AHEAD: usize = 16;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SendArgs {
+    /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: TopicName,
     /// The body; without it each line of standard input is one
@@ -73,6 +78,7 @@ pub(super) async fn run(admin: &AdminClient, args: &SendArgs, out: Output) -> an
         broker: args.broker.clone(),
         queue: args.queue,
     };
+    let mut stop = StopSignal::listen(false)?;
     let sender = admin.sender(&args.topic, &to).await.map_err(advise)?;
     let shows_each = args.body.is_none() || args.count <= LINES_MAX || out == Output::Json;
     let mut sending = Sending {
@@ -80,12 +86,15 @@ pub(super) async fn run(admin: &AdminClient, args: &SendArgs, out: Output) -> an
         args,
         out,
         shows_each,
+        is_read: true,
         by_queue: BTreeMap::new(),
         sent: 0,
+        said_at: Instant::now(),
     };
-    let outcome = match &args.body {
-        Some(body) => sending.repeat(body.clone().into()).await,
-        None => sending.lines().await,
+    let outcome = tokio::select! {
+        biased;
+        reason = stop.wait() => Err(anyhow!("{reason}: a message on its way may be stored as well")),
+        outcome = sending.all() => outcome,
     };
     if let Err(error) = outcome {
         let sent = sending.sent;
@@ -103,37 +112,53 @@ struct Sending<'a> {
     args: &'a SendArgs,
     out: Output,
     shows_each: bool,
+    /// Whether somebody reads standard output.
+    is_read: bool,
     by_queue: BTreeMap<String, u64>,
     sent: u64,
+    said_at: Instant,
 }
 
 impl Sending<'_> {
+    async fn all(&mut self) -> anyhow::Result<()> {
+        match &self.args.body {
+            Some(body) => self.repeat(body.clone().into()).await,
+            None => self.lines().await,
+        }
+    }
+
+    /// What was asked for is sent even if nobody reads on (`… | head`).
     async fn repeat(&mut self, body: Bytes) -> anyhow::Result<()> {
         ensure!(
             !body.is_empty(),
             "the body is empty: a message needs at least one byte"
         );
         for _ in 0..self.args.count {
-            if !self.one(body.clone()).await? {
-                break;
-            }
+            self.one(body.clone()).await?;
         }
         Ok(())
     }
 
+    /// Standard input may be without end: when nobody reads on, neither does this.
     async fn lines(&mut self) -> anyhow::Result<()> {
+        if std::io::stdin().is_terminal() {
+            eprintln!("each line is a message; Ctrl-D ends");
+        }
         let mut lines = read_lines()?;
         while let Some(line) = lines.recv().await {
             let line = line?;
-            if !line.is_empty() && !self.one(line).await? {
+            if !line.is_empty() {
+                self.one(line).await?;
+            }
+            if !self.is_read {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Sends one message and says so; false if nobody reads what is said.
-    async fn one(&mut self, body: Bytes) -> anyhow::Result<bool> {
+    /// Sends one message and says so.
+    async fn one(&mut self, body: Bytes) -> anyhow::Result<()> {
         let message = Outgoing {
             body,
             tags: self.args.tags.clone(),
@@ -144,11 +169,20 @@ impl Sending<'_> {
         self.sent += 1;
         *self.by_queue.entry(sent.queue.to_string()).or_default() += 1;
         if !self.shows_each {
-            return Ok(true);
+            self.sign_of_life();
+        } else if self.is_read {
+            self.is_read = match self.out {
+                Output::Json => write_line(&json_line(&self.view(&sent))?)?,
+                Output::Table => write_line(&text(&sent))?,
+            };
         }
-        match self.out {
-            Output::Json => write_line(&json_line(&self.view(&sent))?),
-            Output::Table => write_line(&text(&sent)),
+        Ok(())
+    }
+
+    fn sign_of_life(&mut self) {
+        if self.said_at.elapsed() >= SIGN_OF_LIFE {
+            eprintln!("{} of {} messages stored", self.sent, self.args.count);
+            self.said_at = Instant::now();
         }
     }
 
@@ -165,6 +199,10 @@ impl Sending<'_> {
     }
 
     fn finish(&self) -> anyhow::Result<()> {
+        if !self.is_read {
+            let sent = self.sent;
+            eprintln!("{sent} messages stored; nobody reads what is written about them");
+        }
         if !self.shows_each {
             let queues = self.by_queue.len();
             write_line(&format!("{} messages stored in {queues} queues", self.sent))?;

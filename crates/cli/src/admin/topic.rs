@@ -8,7 +8,7 @@ use rmq_admin::{
     AdminClient, Answer, Answers, NameServerError, Scope, TargetError, TopicChange, TopicDeletion,
     TopicOutcome, TopicSettings,
 };
-use rmq_protocol::body::TopicConfig;
+use rmq_protocol::body::{ClusterInfo, TopicConfig};
 use rmq_types::{ClusterName, NameError, TopicName, limits, system};
 use serde::Serialize;
 
@@ -51,6 +51,7 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CreateArgs {
+    /// Name of the topic
     #[arg(value_name = "TOPIC", value_parser = new_topic)]
     topic: TopicName,
     #[command(flatten)]
@@ -74,6 +75,7 @@ pub(super) struct CreateArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AlterArgs {
+    /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: TopicName,
     #[command(flatten)]
@@ -103,6 +105,7 @@ pub(super) struct AlterArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DeleteArgs {
+    /// Name of the topic
     #[arg(value_name = "TOPIC")]
     topic: TopicName,
     /// Only in this cluster [default: wherever its route says it is]
@@ -176,20 +179,39 @@ struct ListView {
 }
 
 async fn list(admin: &AdminClient, args: &ListArgs, out: Output) -> anyhow::Result<()> {
+    let (_, info) = admin.cluster_info().await.map_err(advise)?;
     let mut topics = match &args.cluster {
-        Some(cluster) => admin.topics_of(cluster).await.map_err(advise)?,
+        Some(cluster) => {
+            require_cluster(&info, cluster)?;
+            admin.topics_of(cluster).await.map_err(advise)?
+        }
         None => admin.topics().await.map_err(advise)?,
     };
     if !args.all {
-        let (_, info) = admin.cluster_info().await.map_err(advise)?;
         let (clusters, brokers) = (&info.cluster_addr_table, &info.broker_addr_table);
         topics.retain(|topic| {
             !is_of_system(topic) && !clusters.contains_key(topic) && !brokers.contains_key(topic)
         });
     }
-    out.answer(&ListView { topics }, |view| {
+    let view = ListView { topics };
+    out.answer(&view, |view| {
         table(["TOPIC"], view.topics.iter().map(|topic| [topic.clone()]))
-    })
+    })?;
+    if view.topics.is_empty() {
+        out.remark("no topic yet: create one with `rocketmq admin topic create NAME`");
+    }
+    Ok(())
+}
+
+/// A NameServer gives an empty list for a cluster that it does not know.
+fn require_cluster(info: &ClusterInfo, cluster: &ClusterName) -> anyhow::Result<()> {
+    if info.cluster_addr_table.contains_key(cluster.as_str()) {
+        return Ok(());
+    }
+    Err(advise(TargetError::NoSuchCluster {
+        name: cluster.to_string(),
+        known: info.cluster_addr_table.keys().cloned().collect(),
+    }))
 }
 
 fn is_of_system(topic: &str) -> bool {

@@ -6,13 +6,16 @@
 
 mod events;
 mod keys;
-mod table;
 
 use crate::role::StopSignal;
+use crate::text_table;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use rmq_operator::local::plan::default_data_dir;
-use rmq_operator::local::{LocalCluster, LocalPlan, Placement, PortChoice, RunOptions, plan};
+use rmq_operator::local::{
+    ClaimError, LocalCluster, LocalPlan, Obstacle, Placement, PortChoice, PortProblem, Row,
+    RunOptions, StartError, TakenPort, plan,
+};
 use rmq_operator_api::{RocketMQCluster, parse_manifest, validate};
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::net::IpAddr;
@@ -96,6 +99,7 @@ pub(crate) fn run(args: &UpArgs) -> anyhow::Result<()> {
             data_dir,
             restart_wait_max: Duration::from_secs(args.restart_wait_max),
         },
+        args.ports,
         args.output,
     )))
 }
@@ -112,9 +116,9 @@ fn read_manifest(path: &Path) -> anyhow::Result<RocketMQCluster> {
     }
     let manifest = parse_manifest(&text).with_context(|| shown.to_string())?;
     let found = validate(&manifest);
-    let of_brokers = keys::broker_problems(&manifest, &found);
+    let keys = keys::check(&manifest, &found);
     let mut problems: Vec<_> = found.iter().map(ToString::to_string).collect();
-    problems.extend(of_brokers);
+    problems.extend(keys.problems);
     if let [problem] = problems.as_slice() {
         anyhow::bail!("{shown}: {problem}");
     }
@@ -124,20 +128,28 @@ fn read_manifest(path: &Path) -> anyhow::Result<RocketMQCluster> {
         }
         anyhow::bail!("{shown} has {} problems, listed above", problems.len());
     }
+    for note in &keys.notes {
+        eprintln!("note: {note}");
+    }
     Ok(manifest)
 }
 
-async fn serve(plan: LocalPlan, options: &RunOptions, output: Output) -> anyhow::Result<()> {
+async fn serve(
+    plan: LocalPlan,
+    options: &RunOptions,
+    ports: Ports,
+    output: Output,
+) -> anyhow::Result<()> {
     let mut stop = StopSignal::listen(false)?;
-    let mut cluster = LocalCluster::claim(plan, options)?;
+    let mut cluster = LocalCluster::claim(plan, options).map_err(|e| advised(e, ports))?;
     let mut waiting = |missing: &str| eprintln!("waiting for {missing}");
     let brought_up = tokio::select! {
         biased;
         reason = stop.wait() => Err(anyhow::anyhow!("{reason} before all was ready")),
-        result = cluster.bring_up(&mut waiting) => result.map_err(Into::into),
+        result = cluster.bring_up(&mut waiting) => result.map_err(|e| advised(e, ports)),
     };
     let outcome = match brought_up {
-        Ok(()) => show(&cluster, options, output),
+        Ok(()) => show(&cluster, options, output).await,
         Err(error) => Err(error),
     };
     if outcome.is_ok() {
@@ -155,23 +167,78 @@ async fn serve(plan: LocalPlan, options: &RunOptions, output: Output) -> anyhow:
     outcome
 }
 
-fn show(cluster: &LocalCluster, options: &RunOptions, output: Output) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    let written = match output {
-        Output::Json => {
-            let line = serde_json::to_string(&cluster.report()).context("cannot write JSON")?;
-            writeln!(stdout, "{line}")
+/// What to do about it, besides what is wrong.
+fn advised(error: StartError, ports: Ports) -> anyhow::Error {
+    match &error {
+        StartError::Ports(PortProblem::NoSuchAddress(_)) => {
+            anyhow::anyhow!("--host: {error}; see `ip address` for those it has")
         }
-        Output::Table => writeln!(
-            stdout,
-            "{}\ndata and logs: {}\nCtrl-C stops the cluster",
-            table::render(&cluster.rows()),
+        StartError::Ports(PortProblem::Taken(taken)) => {
+            let listed = if let [_] = taken.as_slice() {
+                ""
+            } else {
+                for port in taken {
+                    eprintln!("  {port}");
+                }
+                ", listed above"
+            };
+            anyhow::anyhow!("{error}{listed}; {}", way_out(taken))
+        }
+        StartError::Folder(ClaimError::InUse { .. }) if ports == Ports::Usual => {
+            anyhow::anyhow!("{error} (and free ports with --ports free)")
+        }
+        _ => error.into(),
+    }
+}
+
+/// How to get ports that are taken.
+fn way_out(taken: &[TakenPort]) -> String {
+    let up = taken.iter().find_map(|port| match &port.obstacle {
+        Obstacle::Taken(Some(holder)) => holder.up,
+        _ => None,
+    });
+    match up {
+        Some(pid) => format!(
+            "stop the other `rocketmq up`, process {pid}, or let this one take free ports with \
+             --ports free"
+        ),
+        None => "stop what has them, perhaps another NameServer or broker, or take free ports \
+                 with --ports free"
+            .to_owned(),
+    }
+}
+
+async fn show(cluster: &LocalCluster, options: &RunOptions, output: Output) -> anyhow::Result<()> {
+    let text = match output {
+        Output::Json => serde_json::to_string(&cluster.report()).context("cannot write JSON")?,
+        Output::Table => format!(
+            "{}\n\ndata and logs: {}\nCtrl-C stops the cluster",
+            tables(cluster).await,
             options.data_dir.display()
         ),
     };
-    written
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")
         .and_then(|()| stdout.flush())
         .context("cannot write to standard output")
+}
+
+/// What `kubectl get` would show of the cluster and its groups, and below it the processes.
+async fn tables(cluster: &LocalCluster) -> String {
+    let rows = cluster.rows();
+    let processes = text_table::render(&Row::HEAD, rows.iter().map(|row| &row.0));
+    match cluster.views().await {
+        Ok(views) => format!(
+            "{}\n\n{}\n\n{processes}",
+            text_table::of_columns(&views.cluster),
+            text_table::of_columns(&views.groups)
+        ),
+        // A server went away just now: what it was is told by the processes.
+        Err(error) => {
+            eprintln!("the cluster's status cannot be had: {error}");
+            processes
+        }
+    }
 }
 
 /// Says what changes, until asked to stop.
@@ -190,8 +257,8 @@ async fn follow(cluster: &mut LocalCluster, stop: &mut StopSignal, output: Outpu
         }
         let settled = events::all_ready(&now) && !events::all_ready(&known);
         if output == Output::Table && settled && std::io::stdout().is_terminal() {
-            let text = table::render(&cluster.rows());
-            let _ = writeln!(std::io::stdout(), "{text}");
+            let text = tables(cluster).await;
+            let _ = writeln!(std::io::stdout(), "\n{text}");
         }
         known = now;
     }

@@ -3,7 +3,7 @@
 use crate::program::{Running, eventually, refusal, rocketmq, run};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
@@ -263,6 +263,11 @@ fn the_cluster_is_shown_with_what_its_brokers_say() {
     let broker = &view["brokers"][0];
     assert_eq!(broker["broker"], "broker-0");
     assert_eq!(broker["role"], "master");
+    one_screen(&cluster);
+    let said = cluster.refusal(&["topic", "list", "-c", "Nowhere"]);
+    assert!(said.contains("known: DefaultCluster"), "{said}");
+    let said = cluster.refusal(&["group", "delete", "nobody"]);
+    assert!(said.contains("there is nothing to delete"), "{said}");
     assert!(
         broker["version"].is_string() && broker["inTps"].is_number(),
         "{broker}"
@@ -279,6 +284,50 @@ fn the_cluster_is_shown_with_what_its_brokers_say() {
     let mut lines = text.lines();
     assert!(lines.next().unwrap().starts_with("CLUSTER"));
     assert!(lines.next().unwrap().ends_with("ok"), "{text}");
+}
+
+fn one_screen(cluster: &Cluster) {
+    let status = cluster.one(&["status"]);
+    assert_eq!(status["nameServers"][0]["address"], cluster.name_server);
+    assert_eq!(status["nameServers"][0]["brokers"], 1);
+    let group = &status["brokerGroups"][0];
+    assert_eq!(group["broker"], "broker-0");
+    for says in ["readable", "writable"] {
+        assert_eq!(group[says], true, "{status}");
+    }
+    assert_eq!(
+        (&group["inSync"], &group["members"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(status["lag"], 0, "{status}");
+    let text = cluster.text(&["status"]);
+    assert!(
+        text.ends_with("1 of 1 broker group writable, consumer lag 0\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_written_to_a_reader_that_goes_away_is_no_failure_and_all_is_sent() {
+    let cluster = Cluster::start();
+    cluster.one(&["topic", "create", "pipe", "-q", "1"]);
+    // More than a pipe holds: it cannot have ended before its reader goes.
+    let args = cluster.args(&["send", "pipe", "x", "--count", "1000", "-o", "json"]);
+    let mut sender = rocketmq(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(sender.stdout.take().unwrap());
+    reader.read_line(&mut first).unwrap();
+    assert!(first.starts_with('{'), "{first}");
+    drop(reader);
+    let output = sender.wait_with_output().unwrap();
+    assert_success(&output);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("1000 messages stored"), "{said}");
+    assert_eq!(cluster.one(&["topic", "status", "pipe"])["messages"], 1000);
 }
 
 #[test]

@@ -211,19 +211,18 @@ fn no_process_outlives_a_killed_run_and_the_next_run_waits_for_them() {
 fn a_role_that_cannot_start_ends_the_run_with_its_words_and_leaves_nothing_running() {
     let dir = tempfile::tempdir().unwrap();
     let manifest = "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\n\
-                    metadata: {name: a}\nspec:\n  version: 0.1.0\n  brokers:\n    \
-                    config: {deleteWhen: \"25\"}\n";
+                    metadata: {name: a}\nspec:\n  version: 0.1.0\n  brokers: {groups: 1}\n";
     let manifest = write(dir.path(), "m.yaml", manifest);
     let data = dir.path().join("data");
+    // A file where the broker wants its folder: nobody sees that before it starts.
+    std::fs::create_dir_all(data.join("broker-0-0")).unwrap();
+    std::fs::write(data.join("broker-0-0/data"), "in the way").unwrap();
     let data = data.to_str().unwrap();
     let output = run(&["up", &manifest, "--ports", "free", "--data", data]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains("broker-0-0") || text.contains("broker-1-0"),
-        "{text}"
-    );
-    assert!(text.contains("\"25\" is no hour of the day"), "{text}");
+    assert!(text.contains("error: broker-0-0 ended"), "{text}");
+    assert!(text.contains("broker-0-0/data"), "{text}");
     assert!(
         text.contains("note: spec.brokers.replicasPerGroup"),
         "{text}"
@@ -349,11 +348,42 @@ fn the_production_example_comes_up_and_says_what_one_computer_leaves_out() {
 }
 
 #[test]
-fn the_table_has_a_row_for_each_process_under_the_promised_columns() {
+fn the_tables_are_those_of_kubectl_and_a_row_for_each_process() {
     let dir = tempfile::tempdir().unwrap();
     let mut cluster = Running::start(&["up", QUICKSTART, "--ports", "free", "--data", data(&dir)]);
     let words =
         |line: String| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let head = words(cluster.line());
+    for column in [
+        "NAME", "READY", "GROUPS", "WRITABLE", "VERSION", "STATUS", "AGE",
+    ] {
+        assert!(head.iter().any(|head| head == column), "{head:?}");
+    }
+    let row = words(cluster.line());
+    assert_eq!(row.len(), head.len(), "{row:?}");
+    assert_eq!(row[..4], ["quickstart", "True", "1/1", "1"]);
+    assert_eq!(cluster.line(), "\n");
+    assert_eq!(
+        words(cluster.line()),
+        [
+            "CLUSTER", "BROKER", "MASTER", "EPOCH", "INSYNC", "READABLE", "WRITABLE", "LAG", "STEP"
+        ]
+    );
+    assert_eq!(
+        words(cluster.line()),
+        [
+            "DefaultCluster",
+            "broker-0",
+            "broker-0-0",
+            "0",
+            "1/1",
+            "1/1",
+            "true",
+            "0",
+            "Idle"
+        ]
+    );
+    assert_eq!(cluster.line(), "\n");
     assert_eq!(
         words(cluster.line()),
         [
@@ -369,7 +399,79 @@ fn the_table_has_a_row_for_each_process_under_the_promised_columns() {
         assert_eq!(get(&row[6], "/readyz").unwrap().0, 200, "{row:?}");
         assert_eq!(row[7], "Ready");
     }
+    assert_eq!(cluster.line(), "\n");
     assert!(cluster.line().starts_with("data and logs: "));
     assert!(cluster.line().contains("Ctrl-C"));
     assert_eq!(cluster.terminate().code(), Some(0));
+}
+
+#[test]
+fn brokers_register_at_name_servers_of_somebody_else_with_the_overrides_of_their_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = up(&dir);
+    let report = first.json();
+    let name_server = text(&report, "/nameServers/0/address");
+    let manifest = |prefix: &str| {
+        format!(
+            "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\nmetadata: {{name: b}}\n\
+             spec:\n  version: 0.1.0\n  nameServer: {{externalRef: [\"{name_server}\"]}}\n  \
+             brokers:\n    groups: 2\n    replicasPerGroup: 0\n    namePrefix: {prefix}\n    \
+             groupOverrides: [{{groups: [1], config: {{fileReservedTime: \"9\"}}}}]\n"
+        )
+    };
+    let data = dir.path().join("other");
+    let start = |manifest: &str| {
+        let manifest = write(dir.path(), "m.yaml", manifest);
+        let data = data.to_str().unwrap();
+        [
+            "up", &manifest, "--ports", "free", "-o", "json", "--data", data,
+        ]
+        .map(str::to_owned)
+    };
+    let taken = start(&manifest("broker"));
+    let said = refusal(&taken.each_ref().map(String::as_str));
+    assert!(said.contains("has a broker broker-0 already"), "{said}");
+
+    let other = start(&manifest("other"));
+    let mut second = Running::start(&other.each_ref().map(String::as_str));
+    second.said("no NameServer is started");
+    let report = second.json();
+    assert_eq!(text(&report, "/nameServers/0/address"), name_server);
+    assert!(report["nameServers"][0]["pid"].is_null());
+    let admin = AdminClient::new(&[name_server.to_owned()], AdminOptions::default());
+    let (_, info) = runtime().block_on(admin.cluster_info()).unwrap();
+    let known: Vec<&str> = info.broker_addr_table.keys().map(String::as_str).collect();
+    assert_eq!(known, ["broker-0", "other-0", "other-1"]);
+    let kept = |broker: &str| {
+        let conf = data.join(broker).join("broker.conf");
+        let conf = std::fs::read_to_string(conf).unwrap();
+        conf.contains("fileReservedTime=9\n")
+    };
+    assert!(kept("other-1-0") && !kept("other-0-0"));
+    assert_eq!(second.terminate().code(), Some(0));
+    assert_eq!(first.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_value_that_only_a_role_would_refuse_is_told_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\n\
+                    metadata: {name: a}\nspec:\n  version: 0.1.0\n  \
+                    nameServer: {config: {needWaitForService: maybe}}\n  \
+                    brokers: {config: {deleteWhen: \"25\"}}\n";
+    let manifest = write(dir.path(), "m.yaml", manifest);
+    let data = dir.path().join("data");
+    let output = run(&["up", &manifest, "--data", data.to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("spec.nameServer.config.needWaitForService: \"maybe\""),
+        "{said}"
+    );
+    assert!(
+        said.contains("spec.brokers.config.deleteWhen: \"25\" is no hour"),
+        "{said}"
+    );
+    assert!(said.contains("has 2 problems"), "{said}");
+    assert!(!data.exists());
 }

@@ -1,1 +1,7 @@
-//! Tests of both machines.
+//! Both machines, alone and against each other.
+
+mod machine;
+mod master;
+mod pair;
+mod replica;
+mod routing;

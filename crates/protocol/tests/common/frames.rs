@@ -77,15 +77,26 @@ fn same<T: PartialEq + Debug>(name: &str, read: &Result<T, FieldError>, wanted: 
     assert_eq!(read.as_ref(), Ok(wanted), "{name}");
 }
 
+/// What `e2e/golden` sets in every frame, whatever version we tell.
+const VERSION: i32 = 479;
+
 fn request(code: i32) -> Command {
     Command {
         opaque: 7,
+        version: VERSION,
         ..Command::request(code)
     }
 }
 
 fn success() -> Command {
-    Command::success(7)
+    response(response_code::SUCCESS)
+}
+
+fn response(code: i32) -> Command {
+    Command {
+        version: VERSION,
+        ..Command::response(7, code)
+    }
 }
 
 fn text(text: &'static str) -> Cow<'static, str> {
@@ -339,7 +350,7 @@ fn plain() -> Vec<Frame> {
         unchecked("no_fields", request(request_code::GET_BROKER_CLUSTER_INFO)),
         unchecked(
             "busy_response",
-            Command::response(7, response_code::SYSTEM_BUSY).with_remark(remark),
+            response(response_code::SYSTEM_BUSY).with_remark(remark),
         ),
         unchecked(
             "other_language",

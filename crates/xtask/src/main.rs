@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy
-       cargo xtask test [--only unit|kill|java|go|mqadmin|swap|clients|all]
+       cargo xtask test [--only unit|kill|java|go|mqadmin|admin-java|swap|clients|all]
        cargo xtask image [--profile dev] [--name NAME:TAG] [--out FILE]
 
 tidy   layers, sizes, headers, names, ignored tests, generated files, machine paths

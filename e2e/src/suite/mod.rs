@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a suite that could not run at all is an error, never an empty list of results.
 
+mod admin_java;
 mod clients;
 mod go;
 mod kill;
@@ -22,6 +23,8 @@ pub enum Suite {
     JavaBinary,
     /// The official mqadmin.
     Mqadmin,
+    /// `rocketmq admin` against the Java server, whatever `--against` says.
+    AdminJava,
     /// The official Go client.
     Go,
     /// Store folders handed between the Java broker and ours.
@@ -89,6 +92,7 @@ pub fn run(
             clients::java(against, only.unwrap_or(tests), options, log)?
         }
         Suite::Mqadmin => clients::java(against, only.unwrap_or("rmq.e2e.mqadmin.*Test"), "", log)?,
+        Suite::AdminJava => admin_java::run(only, log)?,
         Suite::Go => clients::go(against, only, log)?,
         Suite::Swap => swap::run(against, only, log)?,
         Suite::Kill => kill::run(against, only, rounds)?,

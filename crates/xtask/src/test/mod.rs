@@ -25,6 +25,7 @@ const RUNNER: Step = Step::cargo(
 const JAVA: Step = Step::suite("Java client", "java");
 const JAVA_BINARY: Step = Step::suite("Java client, binary headers", "java-binary");
 const MQADMIN: Step = Step::suite("mqadmin", "mqadmin");
+const ADMIN_JAVA: Step = Step::suite("rocketmq admin on Java", "admin-java");
 const GO: Step = Step::suite("Go client", "go");
 const SWAP: Step = Step::suite("store folders, Java and ours", "swap");
 const KILL: Step = Step::own_suite("kills under load", "kill");
@@ -40,18 +41,20 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
             JAVA,
             JAVA_BINARY,
             MQADMIN,
+            ADMIN_JAVA,
             GO,
             SWAP,
         ],
-        "clients" => &[BUILD, RUNNER, JAVA, JAVA_BINARY, MQADMIN, GO, SWAP],
+        "clients" => &[BUILD, RUNNER, JAVA, JAVA_BINARY, MQADMIN, ADMIN_JAVA, GO, SWAP],
         "unit" => &[UNIT],
         "java" => &[BUILD, RUNNER, JAVA, JAVA_BINARY],
         "mqadmin" => &[BUILD, RUNNER, MQADMIN],
+        "admin-java" => &[BUILD, RUNNER, ADMIN_JAVA],
         "go" => &[BUILD, RUNNER, GO],
         "swap" => &[BUILD, RUNNER, SWAP],
         "kill" => &[BUILD, RUNNER, KILL],
         other => anyhow::bail!(
-            "--only {other}: there are unit, kill, java, mqadmin, go, swap, clients and all"
+            "--only {other}: there are unit, kill, java, mqadmin, admin-java, go, swap, clients and all"
         ),
     };
     if steps.iter().any(Step::needs_other_languages) {

@@ -37,6 +37,12 @@ pub enum ManifestError {
         /// What the section may hold.
         known: Vec<&'static str>,
     },
+    /// A field that Kubernetes' own part of a section does not have.
+    #[error("unknown field `{path}`")]
+    UnknownPath {
+        /// Where it stands.
+        path: String,
+    },
     /// Not YAML, or a value of the wrong type.
     #[error("line {line}, column {column}: {message}")]
     Malformed {
@@ -96,6 +102,44 @@ struct Document {
     _status: Option<IgnoredAny>,
 }
 
+/// The spec as it stands there, whatever it is.
+#[derive(Deserialize)]
+struct Raw {
+    spec: serde_json::Value,
+}
+
+/// A field that was not taken. Our own sections refuse those by themselves; Kubernetes' own types
+/// (tolerations, affinity, env) pass over them.
+fn lost(raw: &serde_json::Value, taken: &serde_json::Value, path: &str) -> Option<String> {
+    use serde_json::Value;
+    match (raw, taken) {
+        (Value::Object(raw), Value::Object(taken)) => raw.iter().find_map(|(name, value)| {
+            let path = format!("{path}.{name}");
+            match taken.get(name) {
+                Some(taken) => lost(value, taken, &path),
+                // What says nothing is not written again.
+                None => (!is_empty(value)).then_some(path),
+            }
+        }),
+        (Value::Array(raw), Value::Array(taken)) => raw
+            .iter()
+            .zip(taken)
+            .enumerate()
+            .find_map(|(index, (raw, taken))| lost(raw, taken, &format!("{path}[{index}]"))),
+        _ => None,
+    }
+}
+
+fn is_empty(value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+        _ => false,
+    }
+}
+
 /// What a user writes, and what `kubectl get -o yaml` adds, which is passed over.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -147,6 +191,11 @@ pub fn parse_manifest(text: &str) -> Result<RocketMQCluster, ManifestError> {
         return Err(ManifestError::WrongKind { found: head.kind });
     }
     let document: Document = read(text)?;
+    let raw: Raw = read(text)?;
+    let taken = serde_json::to_value(&document.spec).unwrap_or_default();
+    if let Some(path) = lost(&raw.spec, &taken, "spec") {
+        return Err(ManifestError::UnknownPath { path });
+    }
     let metadata = ObjectMeta {
         name: document.metadata.name,
         namespace: document.metadata.namespace,

@@ -481,3 +481,24 @@ fn a_refusal_names_step_invariant_and_reason() {
         "stop group 0, which is drained is not done (I6): what is there is not known yet"
     );
 }
+
+#[test]
+fn two_disruptive_steps_of_a_group_are_not_taken_in_one_pass() {
+    let (observed, desired) = alone();
+    let recreate = Step::RecreateSet {
+        group: 0,
+        uid: "s0".to_owned(),
+    };
+    let restart = Step::RestartPod {
+        component: Component::Group(0),
+        pod: "a-broker-0-0".to_owned(),
+        uid: "p00".to_owned(),
+        ordinal: 0,
+        why: RestartReason::TemplateChanged,
+    };
+    assert!(check(&observed, &desired, &restart, &[]).is_ok());
+    let second = check(&observed, &desired, &restart, &[recreate]).unwrap_err();
+    assert_eq!(second.invariant, Invariant::I4);
+    let label = Step::CopyMetadata { from: 1, to: 0 };
+    assert!(check(&observed, &desired, &restart, &[label]).is_ok());
+}

@@ -179,3 +179,20 @@ fn no_input_breaks_the_parser() {
     let deep = "[".repeat(100_000);
     assert!(parse_manifest(&deep).is_err());
 }
+
+#[test]
+fn an_unknown_field_in_a_part_of_kubernetes_own_is_refused_by_its_path() {
+    let tolerations = |field: &str| {
+        with(&format!(
+            "spec:\n  version: 0.1.0\n  brokers:\n    podTemplate:\n      tolerations:\n      \
+             - {{key: a, {field}: Exists}}\n"
+        ))
+    };
+    assert!(parse_manifest(&tolerations("operator")).is_ok());
+    assert_eq!(
+        parse_manifest(&tolerations("operater")).unwrap_err().to_string(),
+        "unknown field `spec.brokers.podTemplate.tolerations[0].operater`"
+    );
+    let empty = with("spec:\n  version: 0.1.0\n  brokers:\n    config: {}\n    podTemplate: {env: []}\n");
+    assert!(parse_manifest(&empty).is_ok());
+}

@@ -508,3 +508,23 @@ fn a_version_that_runs_everywhere_is_not_followed_by_an_older_one_but_a_canary_i
     desired.version = "0.2.0".to_owned();
     assert!(plan(&world.observed, &desired, world.now).is_idle());
 }
+
+#[test]
+fn no_kind_of_wait_is_without_an_end() {
+    for kind in [
+        WaitKind::Provisioning,
+        WaitKind::Rollout,
+        WaitKind::RolloutHalted,
+        WaitKind::Approval,
+        WaitKind::Drain,
+        WaitKind::Opening,
+        WaitKind::Volume,
+        WaitKind::Scaling,
+        WaitKind::Config,
+        WaitKind::Deletion,
+        WaitKind::Refused,
+    ] {
+        let late = kind.late_after_millis();
+        assert!((60_000..=86_400_000).contains(&late), "{kind:?}");
+    }
+}

@@ -8,6 +8,7 @@
 mod cluster;
 mod control;
 mod java;
+mod kubernetes;
 mod poll;
 mod ports;
 mod process;

@@ -31,6 +31,10 @@ pub enum Suite {
     Swap,
     /// Our broker, killed at random moments under load.
     Kill,
+    /// The Helm charts, without a cluster.
+    Charts,
+    /// Image, charts and operator on a real Kubernetes.
+    Kubernetes,
 }
 
 /// How one test ended.
@@ -96,6 +100,8 @@ pub fn run(
         Suite::Go => clients::go(against, only, log)?,
         Suite::Swap => swap::run(against, only, log)?,
         Suite::Kill => kill::run(against, only, rounds)?,
+        Suite::Charts => crate::kubernetes::run_charts(only)?,
+        Suite::Kubernetes => crate::kubernetes::run(only)?,
     };
     anyhow::ensure!(
         !cases.is_empty(),

@@ -22,7 +22,7 @@ const DEFAULT_NAME: &str = "localhost/rocketmq";
 /// What `cargo xtask image` was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// `release`, or `dev` for a quick try.
+    /// `image`, or `image-dev` for a quick try.
     profile: String,
     /// The image's name with its tag.
     name: Option<String>,
@@ -36,7 +36,7 @@ impl Options {
     /// Reads `--profile P`, `--name NAME:TAG`, `--out FILE` and `--program FILE`.
     pub(crate) fn parse(words: &[&str]) -> anyhow::Result<Self> {
         let mut options = Self {
-            profile: "release".to_owned(),
+            profile: "image".to_owned(),
             name: None,
             out: None,
             program: None,
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<bool> {
     elf::check_static(&bytes).with_context(|| program.display().to_string())?;
     let size = u64::try_from(bytes.len())?;
     anyhow::ensure!(
-        options.profile != "release" || size <= PROGRAM_BYTES_MAX,
+        options.profile != "image" || size <= PROGRAM_BYTES_MAX,
         "the program has {size} bytes, {PROGRAM_BYTES_MAX} is the limit: see what grew with cargo bloat"
     );
     let description = describe(options.name.clone())?;
@@ -110,10 +110,9 @@ fn build(profile: &str) -> anyhow::Result<PathBuf> {
         .status()
         .context("cannot start cargo")?;
     anyhow::ensure!(status.success(), "the build ended with {status}");
-    let folder = if profile == "dev" { "debug" } else { profile };
     let targets = std::env::var_os("CARGO_TARGET_DIR");
     let targets = targets.map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(targets.join(target).join(folder).join("rocketmq"))
+    Ok(targets.join(target).join(profile).join("rocketmq"))
 }
 
 fn describe(name: Option<String>) -> anyhow::Result<Description> {
@@ -165,8 +164,8 @@ mod tests {
 
     #[test]
     fn options_are_read_and_an_unknown_one_is_refused() {
-        let options = Options::parse(&["--profile", "dev", "--name", "a/b:c"]).unwrap();
-        assert_eq!(options.profile, "dev");
+        let options = Options::parse(&["--profile", "image-dev", "--name", "a/b:c"]).unwrap();
+        assert_eq!(options.profile, "image-dev");
         assert_eq!(options.name.as_deref(), Some("a/b:c"));
         assert!(Options::parse(&["--push", "yes"]).is_err());
         assert!(Options::parse(&["--out"]).is_err());

@@ -29,6 +29,12 @@ const ADMIN_JAVA: Step = Step::suite("rocketmq admin on Java", "admin-java");
 const GO: Step = Step::suite("Go client", "go");
 const SWAP: Step = Step::suite("store folders, Java and ours", "swap");
 const KILL: Step = Step::own_suite("kills under load", "kill");
+const CHARTS: Step = Step::own_suite("charts", "charts");
+const IMAGE: Step = Step::cargo(
+    "image",
+    &["run", "--quiet", "--package", "xtask", "--", "image"],
+);
+const KUBERNETES: Step = Step::own_suite("Kubernetes", "kubernetes");
 
 /// Runs the chosen steps; `Ok(false)` if a test failed.
 pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
@@ -53,12 +59,22 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
         "go" => &[BUILD, RUNNER, GO],
         "swap" => &[BUILD, RUNNER, SWAP],
         "kill" => &[BUILD, RUNNER, KILL],
+        "charts" => &[RUNNER, CHARTS],
+        // Charts first: they need no cluster, and what is wrong with them would be wrong there too.
+        "kubernetes" if given_image() => &[RUNNER, CHARTS, KUBERNETES],
+        "kubernetes" => &[IMAGE, RUNNER, CHARTS, KUBERNETES],
         other => anyhow::bail!(
-            "--only {other}: there are unit, kill, java, mqadmin, admin-java, go, swap, clients and all"
+            "--only {other}: there are unit, kill, java, mqadmin, admin-java, go, swap, clients, charts, \
+             kubernetes and all (which leaves charts and kubernetes out)"
         ),
     };
     if steps.iter().any(Step::needs_other_languages) {
-        needs::provide(steps.contains(&GO))?;
+        needs::provide_clients(steps.contains(&GO))?;
+    }
+    if steps.contains(&KUBERNETES) {
+        needs::provide_cluster()?;
+    } else if steps.contains(&CHARTS) {
+        needs::provide_charts()?;
     }
     let logs = root().join("target/xtask");
     std::fs::create_dir_all(&logs).context("cannot make a folder for logs")?;
@@ -91,6 +107,12 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
     say(&table(&done, seconds));
     say(&closing_line(&done));
     Ok(done.iter().all(|(_, outcome)| outcome.failed == 0))
+}
+
+/// Whether the image is there already: an archive of it, or one that a given cluster pulls.
+fn given_image() -> bool {
+    let given = |name| std::env::var_os(name).is_some();
+    given("E2E_IMAGE_ARCHIVE") || given("E2E_IMAGE")
 }
 
 fn table(done: &[(&Step, Outcome)], seconds: u64) -> String {

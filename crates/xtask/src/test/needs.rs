@@ -1,4 +1,4 @@
-//! What the official clients need on this computer: a JDK, Maven and Go.
+//! What tests need on this computer beside Rust: a JDK, Maven, Go, and for Kubernetes docker.
 //!
 //! **Invariant:** installs only on Debian as root, only what is missing, and through the system's
 //! own package manager; otherwise says what is missing and how to get it.
@@ -34,13 +34,49 @@ const GO: Need = Need {
     debian_package: "golang-go",
 };
 
-/// Makes sure that all is there.
-pub(super) fn provide(go: bool) -> anyhow::Result<()> {
-    let wanted: &[&Need] = if go {
-        &[&JDK, &MAVEN, &GO]
+const DOCKER: Need = Need {
+    what: "docker",
+    program: "docker",
+    argument: "--version",
+    debian_package: "docker.io",
+};
+const DOCKERD: Need = Need {
+    what: "docker's daemon",
+    program: "dockerd",
+    argument: "--version",
+    debian_package: "docker.io",
+};
+const MMDEBSTRAP: Need = Need {
+    what: "mmdebstrap, which makes the node's Debian",
+    program: "mmdebstrap",
+    argument: "--version",
+    debian_package: "mmdebstrap",
+};
+
+/// Makes sure that the official clients can be run.
+pub(super) fn provide_clients(go: bool) -> anyhow::Result<()> {
+    if go {
+        provide(&[&JDK, &MAVEN, &GO])
     } else {
-        &[&JDK, &MAVEN]
-    };
+        provide(&[&JDK, &MAVEN])
+    }
+}
+
+/// Makes sure that charts can be rendered: helm is built from its Go module.
+pub(super) fn provide_charts() -> anyhow::Result<()> {
+    provide(&[&GO])
+}
+
+/// Makes sure that a cluster can be made.
+pub(super) fn provide_cluster() -> anyhow::Result<()> {
+    let given = |name| std::env::var_os(name).is_some();
+    if given("E2E_KUBECONFIG") || given("E2E_KIND") {
+        return provide(&[&GO]);
+    }
+    provide(&[&GO, &DOCKER, &DOCKERD, &MMDEBSTRAP])
+}
+
+fn provide(wanted: &[&Need]) -> anyhow::Result<()> {
     let missing = missing(wanted);
     if missing.is_empty() {
         return Ok(());
@@ -58,7 +94,7 @@ pub(super) fn provide(go: bool) -> anyhow::Result<()> {
         .collect();
     let packages: Vec<&str> = missing.iter().map(|need| need.debian_package).collect();
     anyhow::bail!(
-        "missing for the official clients: {}. On Debian or Ubuntu: sudo apt-get install {}. \
+        "missing for these tests: {}. On Debian or Ubuntu: sudo apt-get install {}. \
          Without them: cargo xtask test --only unit",
         list.join(", "),
         packages.join(" ")
@@ -89,7 +125,8 @@ fn is_root() -> bool {
 }
 
 fn install(missing: &[&Need]) -> anyhow::Result<()> {
-    let packages: Vec<&str> = missing.iter().map(|need| need.debian_package).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|need| need.debian_package).collect();
+    packages.dedup();
     say(&format!("installing {}", packages.join(" ")));
     apt(&["update", "-qq"])?;
     let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];

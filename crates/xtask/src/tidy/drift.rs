@@ -3,13 +3,22 @@
 //! **Invariant:** compares, never writes; the finding has the command that writes.
 
 use super::Finding;
-use crate::workspace;
+use crate::{charts, workspace};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const CRDS: &str = "crds";
 const GENERATE: &str = "cargo run --quiet --package rocketmq -- crd";
+
+/// Compares what charts have of `crds/`.
+pub(super) fn charts() -> anyhow::Result<Vec<Finding>> {
+    let problem = format!("is not what crds/ says: run `{}`", charts::GENERATE);
+    let stale = charts::stale()?.into_iter();
+    Ok(stale
+        .map(|path| Finding::new(&path, 0, problem.clone()))
+        .collect())
+}
 
 /// Compares the files of `crds/`, one after the other, with what `rocketmq crd` prints.
 pub(super) fn check() -> anyhow::Result<Vec<Finding>> {

@@ -51,6 +51,7 @@ pub(crate) fn run() -> anyhow::Result<bool> {
         }
     }
     findings.extend(drift::check()?);
+    findings.extend(drift::charts()?);
     for finding in &findings {
         say(&format!(
             "{}:{}: {}",

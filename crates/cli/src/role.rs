@@ -1,19 +1,21 @@
 //! What every role has in common: arguments, start, health page, orderly stop.
 //!
 //! **Invariant:** the health page is open before the role reads its data; the ready line is written
-//! after it listens; a stop goes through the role's own shutdown, and a second signal ends the
-//! process at once.
+//! after it listens; a stop goes through the role's own shutdown, and a second signal that means it
+//! ends the process at once.
+
+mod stop;
+
+pub(crate) use stop::StopSignal;
 
 use crate::observe::{HealthSource, LogFormat, Observer, Starting, init_log};
 use anyhow::Context as _;
 use rmq_operator::local::{ProcessLock, ReadyLine};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 
 /// What every role takes.
 #[derive(Debug, clap::Args)]
@@ -127,7 +129,7 @@ where
     tokio::select! {
         biased;
         result = Box::pin(role.shutdown()) => result?,
-        _ = stop.wait() => anyhow::bail!("stopped at once, at the second signal"),
+        _ = stop.insist() => anyhow::bail!("stopped at once, at the second signal"),
     }
     tracing::info!("stopped");
     Ok(())
@@ -145,46 +147,4 @@ fn announce(role: &str, address: SocketAddr, health: SocketAddr) -> anyhow::Resu
         .write_all(line.to_line()?.as_bytes())
         .and_then(|()| stdout.flush())
         .context("cannot write the ready line")
-}
-
-/// Everything that asks a process to stop.
-pub(crate) struct StopSignal {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    stdin: mpsc::Receiver<()>,
-    // Held so that a channel nobody writes to stays open.
-    _stdin_sender: mpsc::Sender<()>,
-}
-
-impl StopSignal {
-    pub(crate) fn listen(stdin: bool) -> anyhow::Result<Self> {
-        let (sender, receiver) = mpsc::channel(1);
-        if stdin {
-            let sender = sender.clone();
-            std::thread::Builder::new()
-                .name("stdin".to_owned())
-                .spawn(move || {
-                    let mut sink = [0; 64];
-                    let mut stdin = std::io::stdin().lock();
-                    while matches!(stdin.read(&mut sink), Ok(1..)) {}
-                    let _ = sender.blocking_send(());
-                })
-                .context("cannot start a thread")?;
-        }
-        Ok(Self {
-            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
-            interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
-            stdin: receiver,
-            _stdin_sender: sender,
-        })
-    }
-
-    /// Waits for the next one and names it.
-    pub(crate) async fn wait(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.stdin.recv() => "standard input closed",
-        }
-    }
 }

@@ -223,6 +223,32 @@ fn a_role_stops_when_its_parent_goes() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// `timeout` and service managers signal a process and then its group: an orderly stop has been cut
+/// short by the second of two equal signals.
+#[test]
+fn a_sigterm_that_arrives_more_than_once_is_one_orderly_stop() {
+    for role in ["namesrv", "broker"] {
+        let dir = dir();
+        let mut running = Running::start(&[
+            role,
+            "--data",
+            path(&dir),
+            "--listen",
+            FREE,
+            "--http",
+            FREE,
+            "--ready-line",
+        ]);
+        running.json();
+        let pid = running.child.id();
+        for _ in 0..3 {
+            signal(pid, Signal::TERM);
+            std::thread::yield_now();
+        }
+        assert_eq!(running.terminate().code(), Some(0), "{role}");
+    }
+}
+
 #[test]
 fn a_wrong_log_filter_is_refused_rather_than_silent() {
     let dir = dir();

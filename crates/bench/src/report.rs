@@ -259,7 +259,7 @@ fn table(report: &Report) -> Table {
 
 fn stall_rows(stalls: &Stalls, row: &mut impl FnMut(&str, String)) {
     let mut text = format!(
-        "{} gaps, the longest time without an answer {:.1} ms",
+        "{} times, the longest {:.1} ms",
         stalls.gaps, stalls.longest_gap_millis
     );
     let places: Vec<_> = stalls
@@ -268,11 +268,11 @@ fn stall_rows(stalls: &Stalls, row: &mut impl FnMut(&str, String)) {
         .map(|gap| format!("{:.2} s", gap.at_seconds))
         .collect();
     if !places.is_empty() {
-        text = format!("{text} (gaps at {})", places.join(", "));
+        text = format!("{text} (at {})", places.join(", "));
     }
     if stalls.own_pauses > 0 {
         text = format!(
-            "{text}; this generator itself did not run {} times",
+            "{text}; {} times this generator itself was not running",
             stalls.own_pauses
         );
     }

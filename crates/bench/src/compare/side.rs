@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 
 use anyhow::Result;
+use rmq_protocol::remoting::{Command, request_code};
 
 use crate::control::{Control, resolve};
 use crate::frames::topic_names;
@@ -66,10 +67,17 @@ impl<'a> Side<'a> {
                 let topics = topic_names(&message.topic, message.topics);
                 Control::connect(self.addr)?.create_topics(&topics, message.queues, |_| {})
             }
-            // The floor has its records already.
-            Workload::Pull if !self.is_floor => load::pull::prepare(&self.pull()).map(drop),
+            Workload::Pull if self.is_floor => {
+                // Its records are made by the first pull, which may take longer than a warm-up.
+                let pull = Command::request(request_code::PULL_MESSAGE)
+                    .with_ext("queueOffset", "0")
+                    .with_ext("maxMsgNums", "1")
+                    .with_ext("sysFlag", "0");
+                Control::connect(self.addr)?.call(pull).map(drop)
+            }
+            Workload::Pull => load::pull::prepare(&self.pull()).map(drop),
             // A route is registered for the time of each run, a latency run makes its topic itself.
-            Workload::Send | Workload::Pull | Workload::Route | Workload::Latency => Ok(()),
+            Workload::Send | Workload::Route | Workload::Latency => Ok(()),
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Desk {
     /// Messages sent: the end of the queue.
     sent: i64,
     shelf: Shelf,
+    /// For pulls that wait: a single record.
+    single: Shelf,
     route: Vec<u8>,
     held: Vec<Held>,
     /// Answers to pulls that waited: connection and frame.
@@ -60,6 +62,7 @@ impl Desk {
             checksum: 0,
             sent: 0,
             shelf: Shelf::new(size, area),
+            single: Shelf::new(size, 0),
             route: route(),
             held: Vec::new(),
             arrivals: Vec::new(),
@@ -104,21 +107,21 @@ impl Desk {
             });
             return;
         }
-        let wanted = if may_wait {
-            1
+        let wanted = request.field(b"\"maxMsgNums\":").unwrap_or(1);
+        let shelf = if may_wait {
+            &mut self.single
         } else {
-            request.field(b"\"maxMsgNums\":").unwrap_or(1)
+            &mut self.shelf
         };
-        let most = wanted.clamp(1, 1024) as usize;
-        let (records, count) = self.shelf.take(offset, most);
+        let (records, count) = shelf.take(offset, wanted.clamp(1, 1024) as usize);
         found(out, request.opaque, offset + count as i64, &[records]);
     }
 
     /// Answers every pull that waits with one record that holds `body`.
     fn wake(&mut self, body: &[u8]) {
-        let size = self.shelf.size;
+        let size = self.single.size;
         for held in self.held.drain(..) {
-            let (record, _) = self.shelf.take(held.offset, 1);
+            let (record, _) = self.single.take(held.offset, 1);
             let end = BODY_AT + body.len();
             let parts = match (record.get(..BODY_AT), record.get(end..)) {
                 (Some(head), Some(tail)) if body.len() == size => [head, body, tail],

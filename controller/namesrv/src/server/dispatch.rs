@@ -188,7 +188,11 @@ impl Dispatch {
 
 impl Service for Dispatch {
     fn serve(&self, conn: &Arc<Connection>, requests: &[Request<'_>], out: &mut Outbox) {
-        for request in requests {
+        for (index, request) in requests.iter().enumerate() {
+            if index > 0 && out.is_full() {
+                out.leave(requests.len() - index);
+                return;
+            }
             self.serve_one(conn, request, out);
         }
     }

@@ -7,13 +7,13 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, VecDeque},
+    collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque},
 };
 
 use rmq_types::{QueueOffset, Timestamp};
 
 use crate::{
-    action::{AckWrite, Action, Actions, RecordKey},
+    action::{AckWrite, Action, Actions, CheckpointWrite, RecordKey},
     checkpoint::{Checkpoint, Saved},
 };
 
@@ -39,6 +39,8 @@ pub(crate) struct CheckpointBuffer {
     ranges: VecDeque<Checkpoint>,
     buried: usize,
     singles: BTreeMap<u64, Checkpoint>,
+    /// Singles that stand in for nothing and have no record: they hold the commit back.
+    loose: BTreeSet<u64>,
     superseded: BTreeMap<u64, Superseded>,
     /// Voided while their record is being written.
     orphans: BTreeMap<(u64, i64), Checkpoint>,
@@ -46,6 +48,8 @@ pub(crate) struct CheckpointBuffer {
     timers_max: usize,
     in_flight: usize,
     unsaved: usize,
+    /// Records under way.
+    writing: usize,
     /// No range that starts before it holds the commit back.
     unblocked: u64,
 }
@@ -57,6 +61,10 @@ impl CheckpointBuffer {
 
     pub(crate) fn unsaved(&self) -> usize {
         self.unsaved
+    }
+
+    pub(crate) fn writing(&self) -> usize {
+        self.writing
     }
 
     /// Bytes held, allocations included as far as they can be counted.
@@ -127,6 +135,7 @@ impl CheckpointBuffer {
     fn count_in(&mut self, one: &Checkpoint) {
         self.in_flight += one.claimed().count_ones() as usize;
         self.unsaved += usize::from(one.saved != Saved::Yes && !one.is_complete());
+        self.writing += usize::from(one.saved == Saved::Writing);
     }
 
     /// Keeps a range behind all others.
@@ -166,6 +175,14 @@ impl CheckpointBuffer {
             self.in_flight -= old.claimed().count_ones() as usize;
             self.unsaved -= usize::from(old.saved != Saved::Yes && !old.is_complete());
         }
+    }
+
+    /// Keeps a checkpoint of one message that nothing else speaks for.
+    pub(crate) fn put_loose(&mut self, offset: u64, one: Checkpoint) {
+        if one.saved != Saved::Yes {
+            self.loose.insert(offset);
+        }
+        self.put_single(offset, one);
     }
 
     /// Keeps many ranges made at recovery; none of their messages has a claim.
@@ -243,6 +260,7 @@ impl CheckpointBuffer {
 
     /// What a single stood in for is done with.
     fn release(&mut self, offset: u64, out: &mut Actions) {
+        self.loose.remove(&offset);
         if let Some(old) = self.superseded.remove(&offset) {
             let queue = old.ack.revive_queue;
             out.push(Action::WriteAcks(Box::new(old.ack)));
@@ -290,8 +308,24 @@ impl CheckpointBuffer {
         }
     }
 
+    /// The record to write of a checkpoint that only memory holds.
+    pub(crate) fn begin_write(&mut self, place: Place) -> Option<CheckpointWrite> {
+        let one = self.get_mut(place)?;
+        if one.saved != Saved::No || one.is_complete() || one.any_handle {
+            return None;
+        }
+        let (at, single) = match place {
+            Place::Range(start) => (start, false),
+            Place::Single(offset) => (offset, true),
+        };
+        let write = one.write(at, single);
+        self.writing += 1;
+        Some(write)
+    }
+
     /// The record of a checkpoint was written at `revive_offset`.
     pub(crate) fn written(&mut self, key: RecordKey, revive_offset: u64, out: &mut Actions) {
+        self.writing = self.writing.saturating_sub(1);
         let place = place_of(key);
         if let Some(one) = self.get_mut(place)
             && one.saved == Saved::Writing
@@ -316,6 +350,7 @@ impl CheckpointBuffer {
 
     /// The record of a checkpoint could not be written; it is tried again at `again`.
     pub(crate) fn not_written(&mut self, key: RecordKey, again: u64, out: &mut Actions) {
+        self.writing = self.writing.saturating_sub(1);
         let place = place_of(key);
         if let Some(one) = self.get_mut(place)
             && one.saved == Saved::Writing
@@ -376,6 +411,14 @@ impl CheckpointBuffer {
 
     /// The first message that only memory holds: the commit may not pass it.
     pub(crate) fn first_blocked(&mut self) -> Option<u64> {
+        let loose = self.loose.first().copied();
+        match (self.first_blocked_range(), loose) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn first_blocked_range(&mut self) -> Option<u64> {
         let from = self
             .ranges
             .partition_point(|one| one.start < self.unblocked);

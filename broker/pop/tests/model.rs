@@ -12,18 +12,44 @@ use world::{Bug, RETRY, World, small};
 
 #[derive(Clone, Debug)]
 enum Step {
-    Send { queue: u32, count: usize, wanted: bool },
-    Pop { queue: u32, max: usize, invisible: i64, attempt: bool },
+    Send {
+        queue: u32,
+        count: usize,
+        wanted: bool,
+    },
+    Pop {
+        queue: u32,
+        max: usize,
+        invisible: i64,
+        attempt: bool,
+    },
     /// Begun and never finished.
-    Abandon { queue: u32 },
-    Ack { pick: usize },
-    AckNewest { count: usize },
-    Change { pick: usize, invisible: i64 },
-    Advance { millis: u64 },
-    Run { count: usize },
-    Failing { on: bool },
+    Abandon {
+        queue: u32,
+    },
+    Ack {
+        pick: usize,
+    },
+    AckNewest {
+        count: usize,
+    },
+    Change {
+        pick: usize,
+        invisible: i64,
+    },
+    Advance {
+        millis: u64,
+    },
+    Run {
+        count: usize,
+    },
+    Failing {
+        on: bool,
+    },
     SaveOrder,
-    Crash { done: usize },
+    Crash {
+        done: usize,
+    },
 }
 
 fn queue() -> impl Strategy<Value = u32> {
@@ -55,12 +81,21 @@ fn step(crashes: bool) -> impl Strategy<Value = Step> {
 
 fn apply(world: &mut World, step: &Step) {
     match *step {
-        Step::Send { queue, count, wanted } => {
+        Step::Send {
+            queue,
+            count,
+            wanted,
+        } => {
             (0..count).for_each(|_| {
                 world.send(queue, wanted);
             });
         }
-        Step::Pop { queue, max, invisible, attempt } => {
+        Step::Pop {
+            queue,
+            max,
+            invisible,
+            attempt,
+        } => {
             let attempt = attempt.then_some("the same attempt");
             let _ = world.pop(queue, max, invisible, attempt);
         }

@@ -165,9 +165,7 @@ impl Queue {
         } else {
             self.keep_timer(now, &mut new, single, out)
         };
-        if new.saved == Saved::No {
-            self.mark_buffered(Timestamp::from_millis(wall), ask.invisible);
-        }
+        self.mark_new(new.saved, Timestamp::from_millis(wall), ask.invisible);
         self.buffer.put_single(offset.get(), new);
         self.buffer.arm(single, timer);
         Ok(Changed {

@@ -129,10 +129,7 @@ impl Queue {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let figures = self.figures();
-        figures.in_flight == 0
-            && figures.buffered == 0
-            && figures.again == 0
-            && self.lock.is_none()
+        figures.in_flight == 0 && figures.buffered == 0 && figures.again == 0 && self.lock.is_none()
     }
 
     /// Where a peek reads: the next offset to give out, without any change of state.
@@ -155,6 +152,7 @@ impl Queue {
     /// The record of a checkpoint could not be written; it is tried again after a second.
     pub fn record_failed(&mut self, now: Now, key: RecordKey, out: &mut Actions) {
         let again = now.steady.plus_millis(WRITE_AGAIN_MILLIS).millis();
+        self.mark_failed();
         self.buffer.not_written(key, again, out);
         self.advance_commit(out);
     }

@@ -334,7 +334,6 @@ impl Queue {
             });
         };
         let pop_time = self.pop_time(now);
-        self.mark_buffered(pop_time, lock.invisible);
         for part in Checkpoint::split(&offsets) {
             self.keep(now, (part, pop_time), &lock, out);
         }
@@ -367,11 +366,13 @@ impl Queue {
         one.revive_queue = lock.revive_queue;
         if lock.again {
             let start = one.start;
+            self.mark_buffered(pop_time, lock.invisible);
             self.adopt(one, start, now.steady.plus_millis(self.options.stay_millis));
             return;
         }
         let place = Place::Range(one.start);
         let timer = self.keep_timer(now, &mut one, place, out);
+        self.mark_new(one.saved, pop_time, lock.invisible);
         self.buffer.push_range(one);
         self.buffer.arm(place, timer);
     }

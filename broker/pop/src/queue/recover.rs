@@ -63,6 +63,10 @@ pub struct Recovery {
 pub(super) struct MarkState {
     until: i64,
     span: u32,
+    /// As `until` and `span`, of records that were begun at once: they count while one is under
+    /// way only.
+    written_until: i64,
+    written_span: u32,
     /// The mark of the process before, while an ordered group waits for its time.
     former: Option<InFlightMark>,
 }
@@ -181,8 +185,7 @@ impl Queue {
     pub(super) fn adopt(&mut self, one: Checkpoint, start: u64, look: Moment) -> u32 {
         let due = one.due.min(look.millis());
         let range = Place::Range(one.start);
-        // Only a range holds the commit back, which one without a record must.
-        let one = if one.count() > 1 || one.saved != Saved::Yes {
+        let one = if one.count() > 1 {
             match self.buffer.insert_range(one) {
                 Ok(()) => {
                     self.buffer.arm(range, due);
@@ -198,7 +201,7 @@ impl Queue {
             let part = Checkpoint::part(start, offset).or_else(|| Checkpoint::new(&[offset]));
             let Some(mut part) = part else { continue };
             part.take_times(&one);
-            self.buffer.put_single(offset, part);
+            self.buffer.put_loose(offset, part);
             self.buffer.arm(Place::Single(offset), due);
             parts += 1;
         }
@@ -287,7 +290,8 @@ impl Queue {
             list.push(one);
         }
         let starts: Vec<u64> = list.iter().map(|one| one.start).collect();
-        self.ahead.add(committed.max(next.saturating_sub(most)), next);
+        self.ahead
+            .add(committed.max(next.saturating_sub(most)), next);
         self.mark_buffered(mark.began(), Invisible::longest(mark.span_millis));
         self.buffer.extend_ranges(list);
         for start in starts {
@@ -306,16 +310,41 @@ impl Queue {
         self.mark.span = self.mark.span.max(invisible.millis());
     }
 
+    /// As [`Queue::mark_buffered`], of a checkpoint whose record may be under way already.
+    pub(super) fn mark_new(&mut self, saved: Saved, pop_time: Timestamp, invisible: Invisible) {
+        if saved == Saved::No {
+            self.mark_buffered(pop_time, invisible);
+            return;
+        }
+        if self.buffer.writing() == 0 {
+            (self.mark.written_until, self.mark.written_span) = (0, 0);
+        }
+        let until = pop_time.plus_millis(invisible.millis().into()).millis();
+        self.mark.written_until = self.mark.written_until.max(until);
+        self.mark.written_span = self.mark.written_span.max(invisible.millis());
+    }
+
+    /// A record that was begun at once failed: what it was to hold is in memory only.
+    pub(super) fn mark_failed(&mut self) {
+        self.mark.until = self.mark.until.max(self.mark.written_until);
+        self.mark.span = self.mark.span.max(self.mark.written_span);
+    }
+
     /// The mark to keep now; `None` when every message in flight has its record.
     #[must_use]
     pub fn mark(&self) -> Option<InFlightMark> {
         if self.buffer.unsaved() == 0 && self.order.is_none() {
             return self.mark.former;
         }
+        let (mut until, mut span) = (self.mark.until, self.mark.span);
+        if self.buffer.writing() > 0 {
+            until = until.max(self.mark.written_until);
+            span = span.max(self.mark.written_span);
+        }
         Some(InFlightMark {
             next: QueueOffset::new(self.position?),
-            until: Timestamp::from_millis(self.mark.until),
-            span_millis: self.mark.span,
+            until: Timestamp::from_millis(until),
+            span_millis: span,
         })
     }
 }

@@ -36,14 +36,8 @@ impl Queue {
         };
         if now.steady.millis() < one.due {
             let due = one.due;
-            if one.saved == Saved::No && !one.is_complete() && !one.any_handle {
-                let (at, single) = match place {
-                    Place::Range(start) => (start, false),
-                    Place::Single(offset) => (offset, true),
-                };
-                let write = one.write(at, single);
-                out.push(Action::WriteCheckpoint(Box::new(write)));
-            }
+            let write = self.buffer.begin_write(place);
+            out.extend(write.map(|write| Action::WriteCheckpoint(Box::new(write))));
             self.buffer.arm(place, due);
             return;
         }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rmq_pop::{
-    Action, Actions, AckOutcome, Begin, Bounds, ChangeAsk, Copied, Handle, InFlightMark, Init,
+    AckOutcome, Action, Actions, Begin, Bounds, ChangeAsk, Copied, Handle, InFlightMark, Init,
     Invisible, Nothing, Now, Options, OrderAck, OrderAsk, OrderState, PopAsk, Popped, Queue, Read,
     Recovery, ReviveQueue, SavedCheckpoint,
     redelivery::{Destination, RetryRule, destination},
@@ -164,10 +164,9 @@ impl World {
     }
 
     pub fn now(&self) -> Now {
-        let early = if self.bug == Bug::TicksEarly { 600 } else { 0 };
         Now {
             wall: Timestamp::from_millis(WALL + self.steady as i64 + self.skew),
-            steady: Moment::from_millis(self.steady + early),
+            steady: Moment::from_millis(self.steady),
         }
     }
 
@@ -220,7 +219,11 @@ impl World {
         Bounds {
             min: QueueOffset::new(self.disk.min.min(log.len() as u64)),
             max: QueueOffset::new(log.len() as u64),
-            stored: self.disk.offsets.get(&queue).map(|&one| QueueOffset::new(one)),
+            stored: self
+                .disk
+                .offsets
+                .get(&queue)
+                .map(|&one| QueueOffset::new(one)),
             first_in_memory: true,
         }
     }
@@ -240,7 +243,9 @@ impl World {
 
     pub fn begin(&mut self, queue: u32, ask: &PopAsk<'_>) -> Begin {
         let bounds = self.bounds(queue);
-        self.with(queue, |machine, now, out| machine.begin_pop(now, ask, &bounds, out))
+        self.with(queue, |machine, now, out| {
+            machine.begin_pop(now, ask, &bounds, out)
+        })
     }
 
     /// Offsets that a read of the log finds, and where the next read begins.
@@ -317,11 +322,21 @@ impl World {
         let mut given = Vec::new();
         for &offset in &batch.messages {
             let message = self.disk.logs[&queue][offset.get() as usize];
-            let fate = self.fates.get_mut(&message.id).expect("only wanted messages");
-            assert!(!fate.acked || fate.doubled, "{message:?} was acked and comes again");
+            let fate = self
+                .fates
+                .get_mut(&message.id)
+                .expect("only wanted messages");
+            assert!(
+                !fate.acked || fate.doubled,
+                "{message:?} was acked and comes again"
+            );
             let again = self.ordered && attempt.is_some();
             let early = self.steady < fate.visible_at && self.exact_times && !again;
-            assert!(!early || fate.doubled, "{message:?} comes before its time: {fate:?} at {}", self.steady);
+            assert!(
+                !early || fate.doubled,
+                "{message:?} comes before its time: {fate:?} at {}",
+                self.steady
+            );
             fate.visible_at = self.steady + u64::from(batch.invisible_millis);
             fate.deliveries += 1;
             given.push(Held {
@@ -345,7 +360,8 @@ impl World {
         let first = batch.messages[0].get();
         for message in &self.disk.logs[&queue][..first as usize] {
             let fate = self.fates.get(&message.id);
-            let done = fate.is_none_or(|fate| fate.ever_acked) || self.disk.dead.contains(&message.id);
+            let done =
+                fate.is_none_or(|fate| fate.ever_acked) || self.disk.dead.contains(&message.id);
             assert!(done, "{message:?} is skipped by {batch:?}");
         }
         assert!(batch.messages.is_sorted());
@@ -405,9 +421,12 @@ impl World {
 
     pub fn tick(&mut self) {
         let queues: Vec<u32> = self.queues.keys().copied().collect();
+        let early = if self.bug == Bug::TicksEarly { 600 } else { 0 };
+        self.steady += early;
         for queue in queues {
             self.with(queue, Queue::tick);
         }
+        self.steady -= early;
     }
 
     /// Ticks and works until nothing is due.
@@ -475,7 +494,9 @@ impl World {
     fn write_checkpoint(&mut self, queue: u32, write: &rmq_pop::CheckpointWrite, answer: bool) {
         let key = write.key;
         if self.fail_writes {
-            self.with(queue, |machine, now, out| machine.record_failed(now, key, out));
+            self.with(queue, |machine, now, out| {
+                machine.record_failed(now, key, out)
+            });
             return;
         }
         let at = QueueOffset::new(self.disk.revive.len() as u64);
@@ -487,12 +508,16 @@ impl World {
                 start: write.start.get(),
                 pop_time: write.pop_time.millis(),
                 invisible: write.invisible_millis,
-                messages: messages.map(|(index, one)| (one.get(), open(index))).collect(),
+                messages: messages
+                    .map(|(index, one)| (one.get(), open(index)))
+                    .collect(),
             });
         }
         if answer {
             self.revive.note(at, 1);
-            self.with(queue, |machine, _, out| machine.record_written(key, at, out));
+            self.with(queue, |machine, _, out| {
+                machine.record_written(key, at, out)
+            });
         }
     }
 
@@ -541,8 +566,9 @@ impl World {
         }
         self.pending.clear();
         // That a copy was made may have been in memory only: there may be two from now on.
+        let open = self.open_records();
         for &(queue, offset) in &self.disk.copied {
-            if offset >= self.committed(queue) {
+            if offset >= self.committed(queue) || open.contains(&(queue, offset)) {
                 let message = self.disk.logs[&queue][offset as usize];
                 self.fates.get_mut(&message.id).unwrap().doubled = true;
             }
@@ -567,7 +593,11 @@ impl World {
         }
         for queue in queues {
             let with = Recovery {
-                committed: self.disk.offsets.get(&queue).map(|&one| QueueOffset::new(one)),
+                committed: self
+                    .disk
+                    .offsets
+                    .get(&queue)
+                    .map(|&one| QueueOffset::new(one)),
                 mark: self.disk.marks.get(&queue).copied(),
                 ordered: self.ordered,
             };
@@ -648,15 +678,24 @@ impl World {
             let log = &self.disk.logs[&queue];
             for (offset, message) in log.iter().enumerate().take(committed as usize) {
                 let at = (queue, offset as u64);
-                let acked = self.fates.get(&message.id).is_none_or(|fate| fate.ever_acked);
+                let acked = self
+                    .fates
+                    .get(&message.id)
+                    .is_none_or(|fate| fate.ever_acked);
                 let safe = acked
                     || at.1 < self.disk.min
                     || self.disk.copied.contains(&at)
                     || self.disk.dead.contains(&message.id)
                     || open.contains(&at);
-                assert!(safe, "committed {committed} of {queue} passes {offset}: {message:?}");
+                assert!(
+                    safe,
+                    "committed {committed} of {queue} passes {offset}: {message:?}"
+                );
             }
-            assert!(committed <= log.len() as u64, "{queue} is committed behind its end");
+            assert!(
+                committed <= log.len() as u64,
+                "{queue} is committed behind its end"
+            );
         }
     }
 
@@ -688,7 +727,9 @@ impl World {
                 }
             }
         }
-        open.into_keys().map(|(queue, _, _, offset)| (queue, offset)).collect()
+        open.into_keys()
+            .map(|(queue, _, _, offset)| (queue, offset))
+            .collect()
     }
 
     /// Consumes everything; then every message must have been acked, or be a dead letter.
@@ -711,7 +752,11 @@ impl World {
                 }
             }
             self.settle();
-            let flying: usize = self.queues.values().map(|one| one.figures().in_flight).sum();
+            let flying: usize = self
+                .queues
+                .values()
+                .map(|one| one.figures().in_flight)
+                .sum();
             let left = queues.iter().any(|queue| {
                 let end = self.disk.logs[queue].len() as u64;
                 let figures = self.queues[queue].figures();
@@ -734,11 +779,19 @@ impl World {
             let done = fate.ever_acked || self.disk.dead.contains(id) || gone;
             assert!(done, "message {id} is lost: {fate:?}");
         }
-        assert_eq!(self.revive.lag(), 0, "records are left that nobody waits for");
+        assert_eq!(
+            self.revive.lag(),
+            0,
+            "records are left that nobody waits for"
+        );
         for (queue, log) in &self.disk.logs {
             let committed = self.queues[queue].figures().committed.get();
             if self.queues[queue].figures().position.get() > 0 {
-                assert_eq!(committed, log.len() as u64, "the commit of {queue} is left behind");
+                assert_eq!(
+                    committed,
+                    log.len() as u64,
+                    "the commit of {queue} is left behind"
+                );
             }
         }
     }

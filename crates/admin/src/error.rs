@@ -227,7 +227,7 @@ pub enum SendError {
     #[error(transparent)]
     NameServer(#[from] NameServerError),
     /// The topic has no queue that takes messages, or not the one asked for.
-    #[error("topic {topic} has no {wanted}; writable queues: {}", Listing(have))]
+    #[error("topic {topic} has no {wanted}{}", Beside("writable", have))]
     NoQueue {
         /// The topic.
         topic: TopicName,
@@ -260,14 +260,15 @@ pub enum SendError {
     Unknown(#[source] AskError),
 }
 
-struct Listing<'a>(&'a [String]);
+/// The queues there are besides, if there are any.
+struct Beside<'a>(&'static str, &'a [String]);
 
-impl std::fmt::Display for Listing<'_> {
+impl std::fmt::Display for Beside<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.is_empty() {
-            f.write_str("none")
+        if self.1.is_empty() {
+            Ok(())
         } else {
-            f.write_str(&self.0.join(", "))
+            write!(f, "; {} queues: {}", self.0, self.1.join(", "))
         }
     }
 }
@@ -287,7 +288,7 @@ pub enum ReadError {
         source: HexError,
     },
     /// The topic has no such queue.
-    #[error("topic {topic} has no {wanted}; readable queues: {}", Listing(have))]
+    #[error("topic {topic} has no {wanted}{}", Beside("readable", have))]
     NoQueue {
         /// The topic.
         topic: TopicName,
@@ -326,7 +327,7 @@ pub enum FollowError {
     #[error(transparent)]
     NameServer(#[from] NameServerError),
     /// The topic has no readable queue.
-    #[error("topic {topic} has no {wanted}; readable queues: {}", Listing(have))]
+    #[error("topic {topic} has no {wanted}{}", Beside("readable", have))]
     NoQueue {
         /// The topic.
         topic: TopicName,

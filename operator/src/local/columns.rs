@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn every_path_of_a_definition_is_one_that_is_understood() {
         let all = [RocketMQCluster::crd(), BrokerGroup::crd()];
-        let columns = all.into_iter().flat_map(|definition| {
+        let columns = all.into_iter().filter_map(|definition| {
             let version = definition.spec.versions.into_iter().next();
             version.and_then(|version| version.additional_printer_columns)
         });

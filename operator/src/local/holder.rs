@@ -35,7 +35,9 @@ pub(crate) fn holder_of(addr: SocketAddr) -> Option<Holder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let inode = tables.iter().find_map(|table| {
         let text = std::fs::read_to_string(table).ok()?;
-        text.lines().skip(1).find_map(|line| listener(line, addr).map(str::to_owned))
+        text.lines()
+            .skip(1)
+            .find_map(|line| listener(line, addr).map(str::to_owned))
     })?;
     let pid = owner_of(&format!("socket:[{inode}]"))?;
     Some(Holder {

@@ -110,9 +110,8 @@ pub(crate) fn check(plan: &LocalPlan) -> Result<(), PortProblem> {
     for process in plan.name_servers.iter().chain(&plan.brokers) {
         for (purpose, addr) in process.ports() {
             // As the roles do it: beside connections that are still closing, not beside a listener.
-            let error = match TcpListener::bind(addr) {
-                Ok(_) => continue,
-                Err(error) => error,
+            let Err(error) = TcpListener::bind(addr) else {
+                continue;
             };
             let obstacle = match error.kind() {
                 ErrorKind::AddrNotAvailable => {

@@ -33,6 +33,8 @@ pub struct Broker {
     pub members: Mutex<Vec<Connection>>,
     /// Codes that are refused, with code and remark.
     pub refusals: Mutex<BTreeMap<i32, (i32, String)>>,
+    /// Bodies of answers to codes that nothing else answers.
+    pub given: Mutex<BTreeMap<i32, Vec<u8>>>,
     /// First offset of every queue.
     pub min: AtomicI64,
     pub last_ext: Mutex<BTreeMap<i32, BTreeMap<String, String>>>,
@@ -56,6 +58,11 @@ impl Broker {
             .lock()
             .unwrap()
             .insert(request, (code, remark.into()));
+    }
+
+    /// Answers a request with this body.
+    pub fn give(&self, request: i32, body: Vec<u8>) {
+        self.given.lock().unwrap().insert(request, body);
     }
 
     pub fn allow(&self, request: i32) {
@@ -146,6 +153,9 @@ impl Answering for Broker {
         self.last_ext.lock().unwrap().insert(code, ext);
         if let Some((code, remark)) = self.refusals.lock().unwrap().get(&code) {
             return error(*code, remark);
+        }
+        if let Some(body) = self.given.lock().unwrap().get(&code) {
+            return ok().with_body(body.clone());
         }
         match code {
             req::GET_BROKER_RUNTIME_INFO => runtime(),

@@ -165,7 +165,9 @@ fn advice_for(error: &AskError) -> &'static str {
         response_code::SYSTEM_BUSY | response_code::FLOW_CONTROL => {
             "it is overloaded; try again, more slowly"
         }
-        response_code::REQUEST_CODE_NOT_SUPPORTED => "the server is of a version without it",
+        response_code::REQUEST_CODE_NOT_SUPPORTED => {
+            "perhaps it is no broker, or one of a version without it"
+        }
         _ => "",
     }
 }
@@ -193,10 +195,7 @@ mod tests {
         );
         assert!(said.contains("--namesrv"), "{said}");
         let said = refused(code).advised();
-        assert!(
-            said.ends_with("the server is of a version without it"),
-            "{said}"
-        );
+        assert!(said.ends_with("one of a version without it"), "{said}");
         let said = NameServerError::Refused(refused(response_code::SYSTEM_ERROR)).advised();
         assert!(
             said.starts_with("NameServer 127.0.0.1:10911 answered"),

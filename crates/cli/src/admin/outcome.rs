@@ -96,7 +96,7 @@ fn require_none(failures: &[(&Target, &AskError)], asked: usize) -> anyhow::Resu
     let said = error.advised();
     let first = match target.label() {
         label if said.contains(label) => said,
-        label => format!("broker {label}: {said}"),
+        label => format!("{label}: {said}"),
     };
     if asked == 1 {
         bail!("{first}");

@@ -1,6 +1,6 @@
 //! Times as people write and read them, in UTC.
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use rmq_types::Timestamp;
 
 /// Reads milliseconds since 1970, an RFC 3339 time, or how long ago: `90s`, `10m`, `2h`, `7d`.
@@ -12,8 +12,9 @@ pub(super) fn parse(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     if let Some(ago) = ago_millis(text) {
         return Ok(now.plus_millis(ago.saturating_neg()));
     }
-    let time: jiff::Timestamp = text.parse().with_context(|| {
-        format!(
+    // What the parser says of it speaks of a form that nobody may have meant.
+    let time: jiff::Timestamp = text.parse().map_err(|_| {
+        anyhow!(
             "{text:?} is no time: expected milliseconds, 2026-01-31T12:00:00Z, \
              or how long ago as 90s, 10m, 2h, 7d"
         )

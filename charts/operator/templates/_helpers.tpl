@@ -45,6 +45,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Namespaces in which clusters are watched, as a JSON list; empty for all. */}}
 {{- define "operator.namespaces" -}}
+{{- if and .Values.watch.namespaces (ne .Values.watch.mode "namespaces") -}}
+{{- fail "watch.namespaces is only read when watch.mode is namespaces" -}}
+{{- end -}}
 {{- if eq .Values.watch.mode "own" -}}
 {{- list .Release.Namespace | toJson -}}
 {{- else if eq .Values.watch.mode "namespaces" -}}
@@ -53,9 +56,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- .Values.watch.namespaces | uniq | sortAlpha | toJson -}}
 {{- else -}}
-{{- if .Values.watch.namespaces -}}
-{{- fail "watch.namespaces is only read when watch.mode is namespaces" -}}
-{{- end -}}
 {{- list | toJson -}}
 {{- end -}}
 {{- end -}}

@@ -24,7 +24,7 @@ use crate::{
     mmap::Writer,
     options::{Arrival, FlushMode},
     queue::{Queue, table::QUEUES_MAX, unit::Unit},
-    storage,
+    storage::{self, DiskAction},
 };
 
 /// Bytes that must stay free behind a record (`END_FILE_MIN_BLANK_LENGTH`).
@@ -146,8 +146,9 @@ impl Appender {
             if let Some(room) = self.writer.room(head) {
                 room.copy_from_slice(&filler[..head]);
             }
-            self.writer.publish(remaining);
+            self.writer.advance(remaining);
         }
+        self.commit(core)?;
         core.log_end.store(next.base, Ordering::Release);
         self.segment = next;
         self.writer = writer;
@@ -225,7 +226,22 @@ impl Appender {
         })
     }
 
-    /// Encodes into the room that was made and publishes it.
+    /// Lets readers see what was written. After an error nothing more is appended: queues may have
+    /// entries of records that the log does not have, which no reader is given, since none is
+    /// confirmed.
+    fn commit(&mut self, core: &Core) -> Result<(), AppendError> {
+        let committed = core
+            .disk
+            .before(DiskAction::WriteLog)
+            .and_then(|()| self.writer.commit());
+        committed.map_err(|error| {
+            let reason = format!("commit log write failed: {error}");
+            core.poison(&reason);
+            AppendError::Poisoned(reason)
+        })
+    }
+
+    /// Encodes into the room that was made.
     fn write(&mut self, record: &Record<'_>, bytes: u64) -> Result<(), AppendError> {
         let segment = self.segment.len();
         let too_long = AppendError::RecordTooLong {
@@ -239,7 +255,7 @@ impl Appender {
                 bytes: bytes as usize,
                 segment,
             })?;
-        self.writer.publish(bytes as usize);
+        self.writer.advance(bytes as usize);
         Ok(())
     }
 }
@@ -350,6 +366,12 @@ pub(crate) fn append(
                 appender.pending.push((Arc::clone(queue), arrival));
             }
             results.push(answer);
+        }
+        if let Err(error) = appender.commit(core) {
+            for result in results.iter_mut().filter(|result| result.is_ok()) {
+                *result = Err(error.clone());
+            }
+            return;
         }
         appender.last_stored_at = now.millis();
         core.last_stored_at.store(now.millis(), Ordering::Relaxed);

@@ -224,10 +224,10 @@ impl Core {
                 self.chain.dir(),
                 base,
                 self.chain.segment_bytes(),
+                self.options.log_way(),
             )?),
         };
         let writer = segment
-            .region
             .writer()
             .ok_or_else(|| io::Error::other("the next log file has a writer already"))?;
         self.chain.push(Arc::clone(&segment));

@@ -7,7 +7,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use rmq_protocol::message::Record;
 use rmq_types::{CommitLogOffset, QueueOffset, limits};
 
-use crate::storage::FaultHook;
+use crate::{mmap::Way, storage::FaultHook};
 
 /// When appended bytes are forced to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,15 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
+    /// How records come into the log. With sync flush a flush follows each group of appends, and only a
+    /// write call keeps it small; with async flush pages made ready ahead cost the sender less.
+    pub(crate) fn log_way(&self) -> Way {
+        match self.flush {
+            FlushMode::Sync => Way::Written,
+            FlushMode::Async { .. } => Way::Mapped,
+        }
+    }
+
     /// Java's defaults for a folder and address.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, store_host: SocketAddr) -> Self {

@@ -83,7 +83,12 @@ fn prepare(core: &Core, ahead: u64) -> io::Result<()> {
                 Some(next) => Arc::clone(next),
                 None if core.chain.find(segment.end()).is_some() => return Ok(()),
                 None => {
-                    let made = Segment::create(core.chain.dir(), segment.end(), segment.len())?;
+                    let made = Segment::create(
+                        core.chain.dir(),
+                        segment.end(),
+                        segment.len(),
+                        core.options.log_way(),
+                    )?;
                     let made = Arc::new(made);
                     *next = Some(Arc::clone(&made));
                     made

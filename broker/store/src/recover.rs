@@ -86,7 +86,7 @@ pub(crate) fn recover(
     let mut segments = Vec::with_capacity(found.len());
     for file in &found {
         let bytes = options.segment_bytes;
-        let segment = Segment::open(&file.path, file.base, bytes, bytes)
+        let segment = Segment::open(&file.path, file.base, bytes, bytes, options.log_way())
             .map_err(OpenError::io("map", &file.path))?;
         segments.push(Arc::new(segment));
     }
@@ -460,7 +460,6 @@ impl Recovery<'_> {
             .cloned()
             .ok_or_else(|| io(io::Error::other("no log file")))?;
         let writer = current
-            .region
             .writer()
             .ok_or_else(|| io(io::Error::other("the last log file is in use")))?;
         self.report.log_min = log_min;
@@ -516,9 +515,9 @@ impl Recovery<'_> {
         let last = match current {
             Some((path, base)) => {
                 zero_from(&path, end - base, bytes)?;
-                Segment::open(&path, base, bytes, end - base)?
+                Segment::open(&path, base, bytes, end - base, self.options.log_way())?
             }
-            None => Segment::create(&folder.log, end, bytes)?,
+            None => Segment::create(&folder.log, end, bytes, self.options.log_way())?,
         };
         kept.push(Arc::new(last));
         self.segments.clone_from(&kept);

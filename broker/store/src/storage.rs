@@ -9,6 +9,8 @@ use std::{fmt, io, sync::Arc};
 pub enum DiskAction {
     /// Allocate blocks of the commit log.
     AllocateLog,
+    /// Write records of the commit log (sync flush only; otherwise they are stored into a mapping).
+    WriteLog,
     /// Force the commit log to the disk.
     SyncLog,
     /// Write consume queue entries.

@@ -137,6 +137,37 @@ fn under_sync_flush_nothing_is_told_durable_that_failed() {
 }
 
 #[test]
+fn under_sync_flush_a_failed_write_of_the_log_fails_its_whole_group_and_poisons_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = Fault::new(DiskAction::WriteLog, EIO);
+    let options = StoreOptions {
+        faults: Some(fault.clone()),
+        flush: FlushMode::Sync,
+        ..options(dir.path())
+    };
+    let heard = Arc::new(Heard::default());
+    let (store, _) = MessageStore::open(options.clone(), heard.clone(), HandClock::at(1)).unwrap();
+    let first = put(&store, "T", 0, b"1");
+    heard.wait(|told| told.durable >= first.end.get());
+    fault.set(true);
+    let group = [message("T", 0, b"2", b""), message("T", 1, b"3", b"")];
+    let mut results = Vec::new();
+    store.append(&group, &mut results);
+    assert_eq!(results.len(), 2);
+    for result in results {
+        assert!(matches!(result, Err(AppendError::Poisoned(_))));
+    }
+    fault.set(false);
+    assert!(store.append_one(&message("T", 0, b"4", b"")).is_err());
+    assert_eq!(bodies(&store, "T", 0), [b"1"]);
+    assert!(store.shutdown().is_err());
+    drop(store);
+    let (store, _) = open_with(options);
+    assert_eq!(bodies(&store, "T", 0), [b"1"]);
+    assert_eq!(put(&store, "T", 0, b"5").queue_offset.get(), 1);
+}
+
+#[test]
 fn queue_writes_that_fail_are_made_later_and_the_checkpoint_waits_for_them() {
     let dir = tempfile::tempdir().unwrap();
     let fault = Fault::new(DiskAction::WriteQueue, ENOSPC);

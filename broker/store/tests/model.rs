@@ -88,7 +88,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_history_reads_as_the_model_says(steps in proptest::collection::vec(step(), 1..25)) {
+    fn every_history_reads_as_the_model_says(
+        steps in proptest::collection::vec(step(), 1..25),
+        sync: bool,
+    ) {
+        let open = |root: &std::path::Path| {
+            let mut options = options(root);
+            if sync {
+                options.flush = FlushMode::Sync;
+            }
+            open_with(options)
+        };
         let mut dir = tempfile::tempdir().unwrap();
         let (mut store, _) = open(dir.path());
         let mut model = Model::new();
@@ -122,6 +132,8 @@ proptest! {
                     store = open(dir.path()).0;
                 }
             }
+            // With sync flush nothing is read before it is on the disk.
+            store.flush().unwrap();
             compare(&store, &model);
         }
     }

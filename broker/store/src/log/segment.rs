@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    mmap::{PAGE, Region},
+    mmap::{PAGE, Region, Way, Writer},
     storage::{Disk, DiskAction},
 };
 
@@ -30,6 +30,7 @@ pub(crate) struct Segment {
     ready: AtomicU64,
     allocated: AtomicU64,
     preparing: Mutex<()>,
+    way: Way,
 }
 
 /// Name of the file that starts at `base`.
@@ -39,7 +40,13 @@ pub(crate) fn file_name(base: u64) -> String {
 
 impl Segment {
     /// Opens a file whose first `published` bytes are records.
-    pub(crate) fn open(path: &Path, base: u64, len: u64, published: u64) -> io::Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        base: u64,
+        len: u64,
+        published: u64,
+        way: Way,
+    ) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let region = Region::open(file, len as usize, published as usize)?;
         Ok(Self {
@@ -49,11 +56,12 @@ impl Segment {
             ready: AtomicU64::new(0),
             allocated: AtomicU64::new(0),
             preparing: Mutex::new(()),
+            way,
         })
     }
 
     /// Makes a new, empty file. One that exists is never touched: it may hold records.
-    pub(crate) fn create(dir: &Path, base: u64, len: u64) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Path, base: u64, len: u64, way: Way) -> io::Result<Self> {
         let path = dir.join(file_name(base));
         let file = OpenOptions::new()
             .read(true)
@@ -72,12 +80,18 @@ impl Segment {
                 ready: AtomicU64::new(0),
                 allocated: AtomicU64::new(0),
                 preparing: Mutex::new(()),
+                way,
             }),
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
                 Err(error)
             }
         }
+    }
+
+    /// The writer of its bytes; `None` if there was one already.
+    pub(crate) fn writer(&self) -> Option<Writer> {
+        self.region.writer(self.way)
     }
 
     /// Length of the file.
@@ -95,8 +109,8 @@ impl Segment {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Allocates and populates up to `upto` (a position in the file); `from` is where the writer
-    /// stands, which spares pages that hold records already.
+    /// Allocates up to `upto` (a position in the file), and populates if the writer stores into the
+    /// mapping; `from` is where the writer stands, which spares pages that hold records already.
     pub(crate) fn prepare(&self, from: u64, upto: u64, disk: &Disk) -> io::Result<()> {
         let _one_at_a_time = crate::lock::lock(&self.preparing);
         let (start, upto) = self.unready(from, upto);
@@ -104,8 +118,10 @@ impl Segment {
             return Ok(());
         }
         self.take_space(start, upto, disk)?;
-        self.region
-            .populate(start as usize, (upto - start) as usize);
+        if self.way == Way::Mapped {
+            self.region
+                .populate(start as usize, (upto - start) as usize);
+        }
         self.ready.fetch_max(upto, Ordering::Release);
         Ok(())
     }

@@ -27,6 +27,19 @@ use rustix::fs::FallocateFlags;
 /// Granularity of sync and advice calls.
 pub(crate) const PAGE: usize = 4096;
 
+/// How a writer's bytes come into the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By stores into the mapping, whose pages are made ready before.
+    Mapped,
+    /// By one write call for what was gathered. A flush then writes only the blocks that changed; a
+    /// store into the mapping would make the whole folio dirty, which may be megabytes.
+    Written,
+}
+
+/// Gathered bytes whose room is kept for the next round.
+const STAGED_KEPT: usize = 1024 * 1024;
+
 /// A mapped file that grows by appending.
 pub(crate) struct Region {
     map: MmapRaw,
@@ -63,13 +76,17 @@ impl Region {
     }
 
     /// The writer, which starts at the watermark; `None` if there was one already.
-    pub(crate) fn writer(self: &Arc<Self>) -> Option<Writer> {
+    pub(crate) fn writer(self: &Arc<Self>, way: Way) -> Option<Writer> {
         if self.has_writer.swap(true, Ordering::AcqRel) {
             return None;
         }
         Some(Writer {
             at: self.published(),
             region: Arc::clone(self),
+            staged: match way {
+                Way::Mapped => None,
+                Way::Written => Some(Vec::new()),
+            },
         })
     }
 
@@ -165,10 +182,12 @@ impl Region {
 pub(crate) struct Writer {
     region: Arc<Region>,
     at: usize,
+    /// With [`Way::Written`], the bytes from the watermark to `at`.
+    staged: Option<Vec<u8>>,
 }
 
 impl Writer {
-    /// Position of the next byte, which is the watermark.
+    /// Position of the next byte.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -178,10 +197,16 @@ impl Writer {
         self.region.len() - self.at
     }
 
-    /// The next `len` bytes, to be filled and then [published](Self::publish).
+    /// The next `len` bytes, to be filled and then [taken](Self::advance).
     pub(crate) fn room(&mut self, len: usize) -> Option<&mut [u8]> {
         if len > self.remaining() {
             return None;
+        }
+        if let Some(staged) = &mut self.staged {
+            let start = self.at - self.region.published();
+            staged.truncate(start);
+            staged.resize(start + len, 0);
+            return staged.get_mut(start..);
         }
         // SAFETY: the range lies inside the mapping and above the watermark, where no reader looks;
         // this writer is the only one of its region and `&mut self` keeps the slice unique.
@@ -190,9 +215,35 @@ impl Writer {
         })
     }
 
-    /// Lets readers see `len` more bytes.
-    pub(crate) fn publish(&mut self, len: usize) {
+    /// Takes `len` more bytes: readers see them at once if they are in the mapping, otherwise after
+    /// the next [commit](Self::commit).
+    pub(crate) fn advance(&mut self, len: usize) {
         self.at = (self.at + len).min(self.region.len());
+        if self.staged.is_none() {
+            self.publish();
+        }
+    }
+
+    /// Writes what was gathered and lets readers see it. After an error nobody sees any of it, and the
+    /// writer must not be used again: how much the file took is not known.
+    pub(crate) fn commit(&mut self) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        let Some(staged) = &mut self.staged else {
+            return Ok(());
+        };
+        let from = self.region.published();
+        if self.at == from {
+            return Ok(());
+        }
+        staged.truncate(self.at - from);
+        self.region.file.write_all_at(staged, from as u64)?;
+        staged.clear();
+        staged.shrink_to(STAGED_KEPT);
+        self.publish();
+        Ok(())
+    }
+
+    fn publish(&self) {
         self.region.published.store(self.at, Ordering::Release);
     }
 }
@@ -305,20 +356,42 @@ mod tests {
     #[test]
     fn readers_see_only_what_was_published() {
         let region = region(8192);
-        let mut writer = region.writer().unwrap();
+        let mut writer = region.writer(Way::Mapped).unwrap();
         writer.room(5).unwrap().copy_from_slice(b"hello");
         assert!(region.slice(0, 5).is_none());
-        writer.publish(5);
+        writer.advance(5);
         assert_eq!(&*region.slice(0, 5).unwrap(), b"hello");
         assert!(region.slice(0, 6).is_none());
         assert!(region.slice(usize::MAX, 2).is_none());
     }
 
     #[test]
+    fn gathered_bytes_are_seen_after_the_commit_alone() {
+        let region = region(2 * PAGE);
+        let mut writer = region.writer(Way::Written).unwrap();
+        writer.room(100).unwrap().fill(9);
+        writer.room(5).unwrap().copy_from_slice(b"hello");
+        writer.advance(5);
+        writer.room(1).unwrap().fill(b'!');
+        writer.advance(1);
+        writer.room(4).unwrap().fill(9);
+        assert_eq!((writer.at(), region.published()), (6, 0));
+        writer.commit().unwrap();
+        assert_eq!(&*region.slice(0, 6).unwrap(), b"hello!");
+        writer.room(3).unwrap().copy_from_slice(b"end");
+        writer.advance(2 * PAGE - 6);
+        writer.commit().unwrap();
+        let rest = region.slice(6, 2 * PAGE - 6).unwrap();
+        assert_eq!(&rest[..3], b"end");
+        assert!(rest[3..].iter().all(|byte| *byte == 0));
+        assert_eq!(writer.remaining(), 0);
+    }
+
+    #[test]
     fn there_is_one_writer() {
         let region = region(8192);
-        assert!(region.writer().is_some());
-        assert!(region.writer().is_none());
+        assert!(region.writer(Way::Mapped).is_some());
+        assert!(region.writer(Way::Mapped).is_none());
     }
 
     #[test]
@@ -326,9 +399,9 @@ mod tests {
         let region = region(16 * PAGE);
         region.allocate(0, 16 * PAGE).unwrap();
         region.populate(0, 16 * PAGE);
-        let mut writer = region.writer().unwrap();
+        let mut writer = region.writer(Way::Mapped).unwrap();
         writer.room(3 * PAGE).unwrap().fill(7);
-        writer.publish(3 * PAGE);
+        writer.advance(3 * PAGE);
         region.release(0, 16 * PAGE);
         assert!(region.bytes().iter().all(|byte| *byte == 7));
         region.sync(0, 3 * PAGE).unwrap();
@@ -337,9 +410,9 @@ mod tests {
     #[test]
     fn a_slice_outlives_its_region_handle() {
         let region = region(PAGE);
-        let mut writer = region.writer().unwrap();
+        let mut writer = region.writer(Way::Mapped).unwrap();
         writer.room(3).unwrap().copy_from_slice(b"abc");
-        writer.publish(3);
+        writer.advance(3);
         let slice = region.slice(0, 3).unwrap();
         drop((region, writer));
         assert_eq!(bytes::Bytes::from(slice), b"abc"[..]);

@@ -514,6 +514,7 @@ fn open(
         delays: DelayTable::open(&folder, levels)?,
         memory_window,
         started_at: now,
+        writing: Mutex::default(),
         pulse: Pulse::new(Instant::now()),
         stopping: AtomicBool::new(false),
     });

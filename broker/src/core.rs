@@ -92,6 +92,8 @@ pub(crate) struct Core {
     pub memory_window: u64,
     /// When the broker started.
     pub started_at: Timestamp,
+    /// Held while the tables are written.
+    pub writing: Mutex<()>,
     /// Last sign of life of what happens by the clock.
     pub pulse: Pulse,
     /// Set first when stopping: sends are refused with a code that clients retry elsewhere.

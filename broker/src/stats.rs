@@ -191,9 +191,6 @@ fn find_or_make(family: &Family, key: &str) -> Arc<Counter> {
     })
 }
 
-/// Topics with what they take in.
-pub(crate) type Traffic = Vec<(Box<str>, Arc<TopicTraffic>)>;
-
 /// All counters.
 #[derive(Debug)]
 pub(crate) struct Stats {
@@ -266,7 +263,7 @@ impl Stats {
             let made = || {
                 let counter = |stat| self.counter(stat, topic);
                 let (nums, size) = (Stat::TopicPutNums, Stat::TopicPutSize);
-                Arc::new(TopicTraffic::new(counter(nums), counter(size)))
+                Arc::new(TopicTraffic::new(topic, counter(nums), counter(size)))
             };
             let mut map = self.topics.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(map.entry(topic.into()).or_insert_with(made))
@@ -290,14 +287,11 @@ impl Stats {
 
     /// Every topic that took something in, sorted, for the metrics page.
     #[must_use]
-    pub(crate) fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> Vec<Arc<TopicTraffic>> {
         let map = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-        let mut list: Traffic = map
-            .iter()
-            .map(|(topic, traffic)| (topic.clone(), Arc::clone(traffic)))
-            .collect();
+        let mut list: Vec<_> = map.values().map(Arc::clone).collect();
         drop(map);
-        list.sort_by(|one, other| one.0.cmp(&other.0));
+        list.sort_by(|one, other| one.topic().cmp(other.topic()));
         list
     }
 

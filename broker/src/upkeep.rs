@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinHandle;
+
 use crate::{
     arrival,
     core::{Core, lock},
@@ -22,16 +24,24 @@ pub(crate) async fn run(core: Arc<Core>) {
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut ticks = 0u64;
     let mut offsets_due = 0i64;
+    // Beside the loop: a disk that hangs keeps nobody waiting, and is no reason to end the process.
+    let mut writing: Option<JoinHandle<()>> = None;
     loop {
         interval.tick().await;
         ticks += 1;
         answer_overdue(&core);
         core.pulse.beat(Instant::now());
         let now = core.now();
-        if now.millis() >= offsets_due {
+        if let Some(done) = writing.take_if(|writing| writing.is_finished())
+            && let Err(error) = done.await
+        {
+            tracing::error!(%error, "writing the tables panicked");
+        }
+        if writing.is_none() && now.millis() >= offsets_due {
             let period = core.settings.get().flush_consumer_offset_interval.get();
             offsets_due = now.millis().saturating_add(period);
-            write_tables(&core).await;
+            let core = Arc::clone(&core);
+            writing = Some(tokio::task::spawn_blocking(move || write_all(&core)));
         }
         if ticks.is_multiple_of(SLOW_TICKS) {
             expire(&core);
@@ -72,15 +82,9 @@ fn expire(core: &Arc<Core>) {
     lock(&core.locks).expire(now);
 }
 
-async fn write_tables(core: &Arc<Core>) {
-    let shared = Arc::clone(core);
-    let written = tokio::task::spawn_blocking(move || write_all(&shared)).await;
-    if let Err(error) = written {
-        tracing::error!(%error, "writing the tables panicked");
-    }
-}
-
 fn write_all(core: &Core) {
+    // The last write of a stop waits for one that still runs.
+    let _one_at_a_time = lock(&core.writing);
     for outcome in [
         core.offsets.flush(core.now()),
         core.topics.compact(),

@@ -147,14 +147,10 @@ fn requests(page: &mut Page, core: &Core) {
 
 /// Messages stored.
 fn incoming(page: &mut Page, stats: &Stats) {
-    let rows: Vec<(Box<str>, traffic::View)> = stats
-        .traffic()
-        .into_iter()
-        .filter(|(topic, _)| !is_retry_or_dead(topic))
-        .flat_map(|(topic, traffic)| {
-            let views: Vec<_> = traffic.views().collect();
-            views.into_iter().map(move |view| (topic.clone(), view))
-        })
+    let topics = stats.traffic();
+    let shown = topics.iter().filter(|of| !is_retry_or_dead(of.topic()));
+    let rows: Vec<(&str, traffic::View)> = shown
+        .flat_map(|of| of.views().map(|view| (of.topic(), view)))
         .collect();
     page.family(
         counter("rocketmq_messages_in_total", "Messages stored."),

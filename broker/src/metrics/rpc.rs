@@ -19,7 +19,7 @@ macro_rules! served {
     ($($name:ident)*) => {
         #[expect(non_camel_case_types, reason = "the names are those of the protocol")]
         #[derive(Clone, Copy, Debug)]
-        enum Row { $($name,)* OTHER }
+        enum Row { $($name,)* Other }
 
         impl Row {
             const NAMES: &[&str] = &[$(stringify!($name),)* "OTHER"];
@@ -27,7 +27,7 @@ macro_rules! served {
             const fn of(code: i32) -> Self {
                 match code {
                     $(request_code::$name => Self::$name,)*
-                    _ => Self::OTHER,
+                    _ => Self::Other,
                 }
             }
         }
@@ -259,7 +259,7 @@ mod tests {
             known.filter(|code| handler_of(*code).is_some() || is_send(*code) || is_pull(*code));
         let mut count = 0;
         for code in served {
-            assert!(!matches!(Row::of(code), Row::OTHER), "{code}");
+            assert!(!matches!(Row::of(code), Row::Other), "{code}");
             count += 1;
         }
         assert_eq!(count + 1, Row::NAMES.len());

@@ -51,6 +51,7 @@ struct OfType {
 /// Figures of one topic.
 #[derive(Debug)]
 pub(crate) struct TopicTraffic {
+    topic: Box<str>,
     nums: Arc<Counter>,
     size: Arc<Counter>,
     types: [OnceLock<Box<OfType>>; 4],
@@ -71,12 +72,18 @@ pub(crate) struct View {
 
 impl TopicTraffic {
     /// Of a topic whose counters of messages and bytes are these.
-    pub(crate) fn new(nums: Arc<Counter>, size: Arc<Counter>) -> Self {
+    pub(crate) fn new(topic: &str, nums: Arc<Counter>, size: Arc<Counter>) -> Self {
         Self {
+            topic: topic.into(),
             nums,
             size,
             types: Default::default(),
         }
+    }
+
+    /// The topic.
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
     }
 
     /// Adds one send of some messages that take `bytes` in the log together.
@@ -119,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_batch_counts_its_messages_and_once_its_mean_size() {
-        let traffic = TopicTraffic::new(Arc::default(), Arc::default());
+        let traffic = TopicTraffic::new("T", Arc::default(), Arc::default());
         traffic.add(MessageType::Normal, 3, 6_000);
         traffic.add(MessageType::Fifo, 1, 100);
         let views: Vec<View> = traffic.views().collect();

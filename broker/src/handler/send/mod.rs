@@ -279,7 +279,7 @@ fn park(
 /// Counts what was stored; sends of one read mostly go to one topic, which is looked up once.
 struct LastTopic<'a> {
     stats: &'a Stats,
-    last: Option<(Box<str>, Arc<TopicTraffic>)>,
+    last: Option<Arc<TopicTraffic>>,
 }
 
 impl<'a> LastTopic<'a> {
@@ -292,14 +292,12 @@ impl<'a> LastTopic<'a> {
         let messages = results.len() as u64;
         let sizes = results.iter().flatten();
         let bytes = sizes.map(|appended| u64::from(appended.bytes)).sum();
-        let traffic = match &self.last {
-            Some((last, traffic)) if **last == *topic => Arc::clone(traffic),
-            _ => {
-                let found = self.stats.topic(topic);
-                Arc::clone(&self.last.insert((topic.into(), found)).1)
-            }
+        let traffic = match self.last.take() {
+            Some(last) if last.topic() == topic => last,
+            _ => self.stats.topic(topic),
         };
         traffic.add(prepared.kind, messages, bytes);
+        self.last = Some(traffic);
         self.stats.stored_anywhere(topic, messages, bytes);
     }
 }

@@ -53,12 +53,12 @@ use serde::{Deserialize, Serialize};
         type_ = "string",
         json_path = ".status.unwritableReason",
         priority = 1
-    )
+    ),
+    validation = Rule::new(
+        "self.spec.cluster == oldSelf.spec.cluster && self.spec.index == oldSelf.spec.index && \
+         self.spec.brokerName == oldSelf.spec.brokerName"
+    ).message("cluster, index and brokerName of a BrokerGroup are immutable")
 )]
-#[x_kube(validation = Rule::new(
-    "self.cluster == oldSelf.cluster && self.index == oldSelf.index && \
-     self.brokerName == oldSelf.brokerName"
-).message("cluster, index and brokerName of a BrokerGroup are immutable"))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BrokerGroupSpec {
     /// Name of the `RocketMQCluster`.

@@ -37,10 +37,10 @@ use serde::{Deserialize, Serialize};
         type_ = "string",
         json_path = ".status.message",
         priority = 1
-    )
+    ),
+    validation = Rule::new("self.spec == oldSelf.spec").message(crate::rules::OPERATION_IMMUTABLE)
 )]
 #[x_kube(
-    validation = Rule::new("self == oldSelf").message(crate::rules::OPERATION_IMMUTABLE),
     validation = Rule::new("self.type != 'Switchover' || has(self.group)")
         .message(crate::rules::SWITCHOVER_NEEDS_GROUP),
     validation = Rule::new("self.type != 'DrainGroup' || has(self.group)")

@@ -9,6 +9,8 @@ use kube::core::cel::Validator;
 use rmq_operator_api::crd;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,16 +24,25 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    serde_saphyr::from_str(include_str!("invalid-specs.yaml")).unwrap()
+    serde_saphyr::from_str(include_str!("invalid-specs.yaml")).expect("the table can be read")
 }
 
-fn schema_of(kind: &str) -> Value {
-    let definition = crd::all()
+/// The schema of each kind, made once.
+static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    crd::all()
         .into_iter()
-        .find(|definition| definition.spec.names.kind == kind)
-        .unwrap_or_else(|| unreachable!("no kind {kind}"));
-    let version = definition.spec.versions.into_iter().next().unwrap();
-    serde_json::to_value(version.schema.unwrap().open_api_v3_schema).unwrap()
+        .map(|definition| {
+            let version = definition.spec.versions.into_iter().next();
+            let schema = version.and_then(|version| version.schema);
+            let schema = serde_json::to_value(schema.map(|schema| schema.open_api_v3_schema))
+                .expect("a schema is plain JSON");
+            (definition.spec.names.kind, schema)
+        })
+        .collect()
+});
+
+fn schema_of(kind: &str) -> &'static Value {
+    &SCHEMAS[kind]
 }
 
 fn object(schema: &Value, name: &str, spec: &Value) -> Value {
@@ -47,14 +58,14 @@ fn object(schema: &Value, name: &str, spec: &Value) -> Value {
 /// Everything an API server would say of creating or changing the object.
 fn refusals(kind: &str, name: &str, was: Option<&Value>, spec: &Value) -> Vec<String> {
     let schema = schema_of(kind);
-    let new = object(&schema, name, spec);
-    let mut found = schema::problems(&schema, &new);
+    let new = object(schema, name, spec);
+    let mut found = schema::problems(schema, &new);
     if !found.is_empty() {
         // An API server does not run rules on what the schema refuses.
         return found;
     }
-    let old = was.map(|was| object(&schema, name, was));
-    if let Err(errors) = Validator::new().validate(&schema, &new, old.as_ref()) {
+    let old = was.map(|was| object(schema, name, was));
+    if let Err(errors) = Validator::new().validate(schema, &new, old.as_ref()) {
         found.push(errors.to_string());
     }
     found
@@ -126,7 +137,7 @@ fn the_examples_and_a_full_spec_are_accepted() {
 #[test]
 fn defaults_of_the_schema_are_those_of_the_types() {
     let schema = schema_of("RocketMQCluster");
-    let mut filled = object(&schema, "a", &json!({"version": "0.1.0"}));
+    let mut filled = object(schema, "a", &json!({"version": "0.1.0"}));
     let parsed = rmq_operator_api::parse_manifest(
         "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\nmetadata: {name: a}\n\
          spec: {version: 0.1.0}\n",

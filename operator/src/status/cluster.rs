@@ -131,31 +131,24 @@ fn quiet(facts: &Facts<'_>, all: &mut Conditions<'_>) {
         let step = facts.plan.steps.first().map(ToString::to_string);
         step.or_else(|| facts.plan.waits.first().map(|wait| wait.reason.clone()))
     };
-    match next {
-        Some(message) => {
-            all.set(T::Quiesced, Truth::False, R::StillReconciling, &message);
-            all.set(T::Stable, Truth::False, R::StillReconciling, &message);
-        }
-        None => {
-            all.set(
-                T::Quiesced,
-                Truth::True,
-                R::NothingToDo,
-                "nothing is left to do",
-            );
-            let healthy = all.is_true(T::Ready)
-                && all.is_true(T::RoutesConsistent)
-                && all.is_true(T::ConfigApplied)
-                && all.is_true(T::StorageReady)
-                && !all.is_true(T::Degraded);
-            if healthy {
-                let message = "nothing is left to do and everything is healthy";
-                all.set(T::Stable, Truth::True, R::QuiescedAndHealthy, message);
-            } else {
-                let message = "nothing is left to do, and not everything is healthy";
-                all.set(T::Stable, Truth::False, R::Unstable, message);
-            }
-        }
+    if let Some(message) = next {
+        all.set(T::Quiesced, Truth::False, R::StillReconciling, &message);
+        all.set(T::Stable, Truth::False, R::StillReconciling, &message);
+        return;
+    }
+    let message = "nothing is left to do";
+    all.set(T::Quiesced, Truth::True, R::NothingToDo, message);
+    let healthy = all.is_true(T::Ready)
+        && all.is_true(T::RoutesConsistent)
+        && all.is_true(T::ConfigApplied)
+        && all.is_true(T::StorageReady)
+        && !all.is_true(T::Degraded);
+    if healthy {
+        let message = "nothing is left to do and everything is healthy";
+        all.set(T::Stable, Truth::True, R::QuiescedAndHealthy, message);
+    } else {
+        let message = "nothing is left to do, and not everything is healthy";
+        all.set(T::Stable, Truth::False, R::Unstable, message);
     }
 }
 

@@ -107,7 +107,7 @@ fn a_cluster_is_provisioned_then_ready_and_stable() {
     assert_eq!((servers.ready, servers.route_skew), (3, 0));
     assert_eq!(servers.pods[0].registered_brokers, Some(2));
     let endpoints = status.endpoints.unwrap();
-    assert_eq!(endpoints.name_server.matches(";").count(), 2);
+    assert_eq!(endpoints.name_server.matches(';').count(), 2);
     assert_eq!(
         endpoints.brokers,
         ["broker-0 10.0.0.0:10911", "broker-1 10.0.0.1:10911"]

@@ -170,7 +170,7 @@ impl PeerSpec {
     /// Whether it says who is meant, in one way.
     #[must_use]
     pub fn is_one_peer(&self) -> bool {
-        self.cidr.is_some() != !(self.namespaces.is_empty() && self.pods.is_empty())
+        self.cidr.is_some() == (self.namespaces.is_empty() && self.pods.is_empty())
     }
 }
 

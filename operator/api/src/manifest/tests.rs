@@ -190,9 +190,12 @@ fn an_unknown_field_in_a_part_of_kubernetes_own_is_refused_by_its_path() {
     };
     assert!(parse_manifest(&tolerations("operator")).is_ok());
     assert_eq!(
-        parse_manifest(&tolerations("operater")).unwrap_err().to_string(),
+        parse_manifest(&tolerations("operater"))
+            .unwrap_err()
+            .to_string(),
         "unknown field `spec.brokers.podTemplate.tolerations[0].operater`"
     );
-    let empty = with("spec:\n  version: 0.1.0\n  brokers:\n    config: {}\n    podTemplate: {env: []}\n");
+    let empty =
+        with("spec:\n  version: 0.1.0\n  brokers:\n    config: {}\n    podTemplate: {env: []}\n");
     assert!(parse_manifest(&empty).is_ok());
 }

@@ -113,7 +113,7 @@ pub(super) fn auto_expand(storage: &StorageSpec, found: &mut Findings) {
 }
 
 pub(super) fn grace(spec: &BrokersSpec, found: &mut Findings) {
-    let bounds = Duration::from_secs(5)..=Duration::from_secs(3600);
+    let bounds = Duration::from_secs(5)..=Duration::from_hours(1);
     if !bounds.contains(&spec.termination_grace_period.get()) {
         found.rule("brokers.terminationGracePeriod", rules::GRACE_BOUNDS);
     }
@@ -188,10 +188,10 @@ pub(super) fn policies(spec: &RocketMQClusterSpec, found: &mut Findings) {
         update.max_unavailable_groups,
         defaults::BROKER_GROUPS_RANGE,
     );
-    if update.canary.soak.get() > Duration::from_secs(86_400) {
+    if update.canary.soak.get() > Duration::from_hours(24) {
         found.rule("updateStrategy.canary.soak", rules::SOAK_TOO_LONG);
     }
-    if spec.scale_in.timeout.get() < Duration::from_secs(60) {
+    if spec.scale_in.timeout.get() < Duration::from_mins(1) {
         found.rule("scaleIn.timeout", rules::SCALE_IN_TIMEOUT);
     }
     if !spec

@@ -126,7 +126,9 @@ fn string(schema: &Value, text: &str, path: &str, found: &mut Vec<String>) {
         ));
     }
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
-        && !Regex::new(pattern).unwrap().is_match(text)
+        && !Regex::new(pattern)
+            .expect("patterns of the schema are expressions")
+            .is_match(text)
     {
         found.push(format!(
             "{path}: Invalid value: {text:?}: should match {pattern}"

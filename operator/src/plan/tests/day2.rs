@@ -29,7 +29,7 @@ fn a_new_cluster_is_made_and_every_group_is_opened_once() {
             .observed
             .groups
             .values()
-            .all(|group| group.is_writable())
+            .all(crate::observe::GroupSeen::is_writable)
     );
     assert!(restarts(&steps).is_empty());
 }
@@ -438,7 +438,13 @@ fn a_hibernated_cluster_has_no_pods_and_wakes_with_its_disks() {
     assert!(world.observed.name_servers.pods.is_empty());
     let steps = run(&mut world, &awake);
     assert!(!steps.iter().any(|s| matches!(s, Step::CopyMetadata { .. })));
-    assert!(world.observed.groups.values().all(|g| g.is_writable()));
+    assert!(
+        world
+            .observed
+            .groups
+            .values()
+            .all(crate::observe::GroupSeen::is_writable)
+    );
 }
 
 #[test]

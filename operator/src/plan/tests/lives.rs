@@ -214,7 +214,7 @@ proptest! {
                 }
                 Turn::Backlog(group, left) => {
                     // A closed or stopped group gets no more messages.
-                    let open = life.world.observed.groups.get(&group).is_some_and(|g| g.is_writable());
+                    let open = life.world.observed.groups.get(&group).is_some_and(crate::observe::GroupSeen::is_writable);
                     if open || left == 0 {
                         life.world.backlog.insert(group, left);
                     }
@@ -257,7 +257,7 @@ proptest! {
         prop_assert_eq!(life.world.writes, writes);
         if !life.hibernated {
             prop_assert_eq!(life.world.observed.groups.len() as i32, life.groups);
-            let all_write = life.world.observed.groups.values().all(|g| g.is_writable());
+            let all_write = life.world.observed.groups.values().all(crate::observe::GroupSeen::is_writable);
             prop_assert!(all_write);
             prop_assert_eq!(life.world.observed.name_servers.pods.len() as i32, life.name_servers);
         }

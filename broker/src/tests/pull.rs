@@ -107,7 +107,7 @@ async fn a_consumer_that_waited_through_a_restart_goes_on_at_the_same_address() 
     header.sys_flag |= PULL_SUSPEND;
     header.suspend_timeout_millis = 30_000;
     let pull = Command::request(code::PULL_MESSAGE).with_header(&header);
-    let long = Duration::from_secs(60);
+    let long = Duration::from_mins(1);
     let (answer, ()) = tokio::join!(client.call(&address, pull.clone(), long), async {
         while !broker
             .metrics()

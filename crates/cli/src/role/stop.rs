@@ -125,6 +125,6 @@ mod tests {
 
     #[test]
     fn a_parent_that_goes_does_not_cut_the_stop_short() {
-        assert!(!insists(Ask::StdinClosed, Duration::from_secs(60)));
+        assert!(!insists(Ask::StdinClosed, Duration::from_mins(1)));
     }
 }

@@ -8,7 +8,7 @@ use rmq_types::{QueueOffset, Timestamp};
 
 use super::Queue;
 use crate::{
-    action::Actions,
+    action::{Action, Actions, RecordKey},
     buffer::Place,
     checkpoint::{Checkpoint, Saved},
     time::{Invisible, Now},
@@ -50,6 +50,9 @@ pub struct Changed {
     pub invisible_millis: u32,
     /// Revive queue.
     pub revive_queue: i32,
+    /// The record that has to be written before the client is answered: until then only an older
+    /// record, with an earlier time, speaks for the message. If it fails, so does the change.
+    pub record: Option<RecordKey>,
 }
 
 /// Why an invisible time was not changed.
@@ -157,10 +160,12 @@ impl Queue {
             Place::Single(_) => {}
         }
         let single = Place::Single(offset.get());
+        let mut record = None;
         // An old record would bring the message back too early after a crash.
         let timer = if old_saved != Saved::No && new.due > old_due {
             let write = new.write(offset.get(), true);
-            out.push(crate::Action::WriteCheckpoint(Box::new(write)));
+            record = Some(write.key);
+            out.push(Action::WriteCheckpoint(Box::new(write)));
             new.due
         } else {
             self.keep_timer(now, &mut new, single, out)
@@ -172,6 +177,7 @@ impl Queue {
             pop_time: Timestamp::from_millis(wall),
             invisible_millis: ask.invisible.millis(),
             revive_queue: revive_queue.into(),
+            record,
         })
     }
 }

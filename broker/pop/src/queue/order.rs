@@ -345,6 +345,7 @@ impl Queue {
             pop_time: ask.handle.pop_time,
             invisible_millis: shown as u32,
             revive_queue: Lock::order_revive_queue(),
+            record: None,
         })
     }
 

@@ -220,6 +220,32 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_to_be_said_of_the_examples() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            if path.extension().is_none_or(|end| end != "yaml")
+                || !text.contains("kind: RocketMQCluster\n")
+            {
+                continue;
+            }
+            let manifest = parse_manifest(&text).unwrap();
+            let found = validate(&manifest);
+            assert_eq!(found, [], "{}", path.display());
+            assert_eq!(
+                check(&manifest, &found),
+                Said::default(),
+                "{}",
+                path.display()
+            );
+            count += 1;
+        }
+        assert!(count >= 3, "{count} examples");
+    }
+
+    #[test]
     fn a_key_that_another_field_sets_is_said_once() {
         let both = said(
             "nameServer: {config: {listenPort: abc}}, brokers: {config: {listenPort: abc}, \

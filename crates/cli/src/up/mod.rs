@@ -263,3 +263,62 @@ async fn follow(cluster: &mut LocalCluster, stop: &mut StopSignal, output: Outpu
         known = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmq_operator::local::{Holder, PortUse};
+
+    fn taken(holder: Option<Holder>) -> TakenPort {
+        TakenPort {
+            process: "namesrv-0".to_owned(),
+            purpose: PortUse::Clients,
+            addr: "127.0.0.1:9876".parse().unwrap(),
+            obstacle: Obstacle::Taken(holder),
+        }
+    }
+
+    fn holder(up: Option<u32>) -> Holder {
+        Holder {
+            pid: 7,
+            command: "java NamesrvStartup".to_owned(),
+            up,
+        }
+    }
+
+    #[test]
+    fn a_taken_port_is_told_in_one_line_with_its_role_its_holder_and_two_ways_out() {
+        let one = |holder| {
+            let problem = PortProblem::Taken(vec![taken(holder)]);
+            advised(StartError::Ports(problem), Ports::Usual).to_string()
+        };
+        let said = one(Some(holder(Some(5))));
+        assert_eq!(
+            said,
+            "namesrv-0 needs 127.0.0.1:9876 for clients: process 7 (java NamesrvStartup) has it; \
+             stop the other `rocketmq up`, process 5, or let this one take free ports with \
+             --ports free"
+        );
+        for holder in [None, Some(holder(None))] {
+            let said = one(holder);
+            assert!(said.contains("has it; stop what has them"), "{said}");
+            assert!(said.ends_with("--ports free"), "{said}");
+        }
+    }
+
+    #[test]
+    fn several_taken_ports_are_counted_and_an_address_of_elsewhere_is_the_hosts() {
+        let many = PortProblem::Taken(vec![taken(None), taken(None)]);
+        let said = advised(StartError::Ports(many), Ports::Usual).to_string();
+        assert!(
+            said.starts_with("2 ports that are needed cannot be had, listed above"),
+            "{said}"
+        );
+        let elsewhere = PortProblem::NoSuchAddress("192.0.2.7".parse().unwrap());
+        let said = advised(StartError::Ports(elsewhere), Ports::Usual).to_string();
+        assert!(
+            said.starts_with("--host: 192.0.2.7 is no address"),
+            "{said}"
+        );
+    }
+}

@@ -7,8 +7,8 @@
 
 mod admin;
 mod broker;
-mod broker_groups;
 mod crd;
+mod health;
 mod namesrv;
 mod observe;
 mod operator;
@@ -45,6 +45,8 @@ enum Command {
     Admin(admin::AdminArgs),
     /// Measure a broker or NameServer
     Bench(rmq_bench::BenchArgs),
+    /// Ask a role's health page, for images that have no curl
+    Health(health::HealthArgs),
     /// Print the CustomResourceDefinitions for kubectl apply
     Crd(crd::CrdArgs),
 }
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Command::Operator(args) => operator::run(args),
         Command::Admin(args) => admin::run(args),
         Command::Bench(args) => rmq_bench::run(args),
+        Command::Health(args) => health::run(&args),
         Command::Crd(args) => crd::run(&args),
     };
     match result {

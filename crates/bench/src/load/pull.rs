@@ -162,7 +162,7 @@ pub(crate) fn measure(args: &PullArgs) -> Result<Report> {
     let measured = engine::run(&plan, &mut pulls).context("pulling")?;
     ensure!(
         measured.messages > 0 || !measured.errors.is_empty(),
-        "the topic is empty: use --fill"
+        "no message came in the measured time: use --fill, or a longer --duration"
     );
     Ok(Report::of(
         plan.title,

@@ -54,6 +54,30 @@ fn a_number_that_is_none_is_named_with_what_stood_there() {
 }
 
 #[test]
+fn numbers_of_every_length_up_to_their_bounds_are_read() {
+    for (text, wanted) in [
+        ("0", Some(0)),
+        ("000000000007", Some(7)),
+        ("+5", Some(5)),
+        ("-2147483648", Some(i32::MIN)),
+        ("999999999", Some(999_999_999)),
+        ("2147483647", Some(i32::MAX)),
+        ("2147483648", None),
+        ("12a", None),
+    ] {
+        let mut ext = fields(&SEND);
+        ext.push("e", text);
+        let read = SendMessageV2::decode(&ext).map(|header| header.queue_id);
+        assert_eq!(read.ok(), wanted, "{text}");
+    }
+    for number in [i64::MIN, i64::MAX, 999_999_999_999_999_999] {
+        let mut ext = fields(&SEND);
+        ext.push("g", number.to_string());
+        assert_eq!(SendMessageV2::decode(&ext).unwrap().born_timestamp, number);
+    }
+}
+
+#[test]
 fn a_missing_boolean_takes_its_stated_default() {
     let ext = fields(&[("topic", "T"), ("queueId", "0")]);
     assert!(GetMaxOffset::decode(&ext).unwrap().committed);

@@ -223,108 +223,123 @@ words! {
     }
 }
 
+use ConditionReason as R;
+
+const READY: &[R] = &[
+    R::AllComponentsReady,
+    R::Provisioning,
+    R::GroupNotWritable,
+    R::ControllerQuorumLost,
+    R::NameServersUnavailable,
+    R::InvalidSpec,
+    R::Stopped,
+    R::NotReady,
+    R::Unreachable,
+    R::Applied,
+    R::PartlyApplied,
+    R::RefusedByBroker,
+    R::ClusterNotFound,
+    R::NameConflict,
+    R::NeedsController,
+];
+const AVAILABLE: &[R] = &[
+    R::WritesServed,
+    R::AllGroupsDown,
+    R::NoNameServer,
+    R::Stopped,
+];
+const QUORUM_HEALTHY: &[R] = &[
+    R::MajorityCaughtUp,
+    R::NoLeader,
+    R::MinorityLagging,
+    R::SingleController,
+    R::NoController,
+];
+const REPLICATION_HEALTHY: &[R] = &[
+    R::AllInSync,
+    R::ReplicaLagging,
+    R::BelowMinInSync,
+    R::NoReplicas,
+    R::SingleMember,
+    R::Unreachable,
+];
+const READ_REPLICAS_SERVING: &[R] = &[R::Routed, R::Disabled, R::NoReadableReplica, R::LagExceeded];
+const ROUTES_CONSISTENT: &[R] = &[
+    R::Agreed,
+    R::BrokerMissingOnNameServer,
+    R::StaleEpochRegistered,
+    R::WrongAddressRegistered,
+    R::Unreachable,
+    R::Stopped,
+];
+const PROGRESSING: &[R] = &[
+    R::RollingUpdate,
+    R::Scaling,
+    R::SwitchingOver,
+    R::FailingOver,
+    R::ExpandingStorage,
+    R::Provisioning,
+    R::RolloutPaused,
+    R::Idle,
+];
+const DEGRADED: &[R] = &[
+    R::AllHealthy,
+    R::PodCrashLoop,
+    R::OOMKilled,
+    R::Unschedulable,
+    R::ImagePullFailed,
+    R::ContainerConfigError,
+    R::VolumeAttachConflict,
+    R::VolumeLost,
+    R::DiskPressure,
+    R::SlowReplica,
+    R::NodeLost,
+    R::NotReady,
+    R::UnsafeTopology,
+    R::DrainLate,
+    R::InvalidSpec,
+];
+const CONFIG_APPLIED: &[R] = &[
+    R::InSync,
+    R::PendingRestart,
+    R::Rejected,
+    R::Pushing,
+    R::Unreachable,
+    R::InvalidSpec,
+];
+const VERSION_SUPPORTED: &[R] = &[R::Supported, R::DowngradeForbidden, R::UnknownVersion];
+const STORAGE_READY: &[R] = &[
+    R::AsRequested,
+    R::ResizePending,
+    R::ResizeUnsupported,
+    R::VolumeLost,
+    R::Provisioning,
+];
+const PAUSED: &[R] = &[R::UserRequested, R::NotRequested];
+const DELETION_BLOCKED: &[R] = &[R::Protected, R::NotRequested];
+const QUIESCED: &[R] = &[R::NothingToDo, R::StillReconciling];
+const STABLE: &[R] = &[R::QuiescedAndHealthy, R::StillReconciling, R::Unstable];
+
 impl ConditionType {
     /// The reasons it may have.
     #[must_use]
     pub const fn reasons(self) -> &'static [ConditionReason] {
-        use ConditionReason as R;
         match self {
-            Self::Ready => &[
-                R::AllComponentsReady,
-                R::Provisioning,
-                R::GroupNotWritable,
-                R::ControllerQuorumLost,
-                R::NameServersUnavailable,
-                R::InvalidSpec,
-                R::Stopped,
-                R::NotReady,
-                R::Unreachable,
-                R::Applied,
-                R::PartlyApplied,
-                R::RefusedByBroker,
-                R::ClusterNotFound,
-                R::NameConflict,
-                R::NeedsController,
-            ],
-            Self::Available => &[
-                R::WritesServed,
-                R::AllGroupsDown,
-                R::NoNameServer,
-                R::Stopped,
-            ],
-            Self::QuorumHealthy => &[
-                R::MajorityCaughtUp,
-                R::NoLeader,
-                R::MinorityLagging,
-                R::SingleController,
-                R::NoController,
-            ],
-            Self::ReplicationHealthy => &[
-                R::AllInSync,
-                R::ReplicaLagging,
-                R::BelowMinInSync,
-                R::NoReplicas,
-                R::SingleMember,
-                R::Unreachable,
-            ],
-            Self::ReadReplicasServing => {
-                &[R::Routed, R::Disabled, R::NoReadableReplica, R::LagExceeded]
-            }
-            Self::RoutesConsistent => &[
-                R::Agreed,
-                R::BrokerMissingOnNameServer,
-                R::StaleEpochRegistered,
-                R::WrongAddressRegistered,
-                R::Unreachable,
-                R::Stopped,
-            ],
-            Self::Progressing => &[
-                R::RollingUpdate,
-                R::Scaling,
-                R::SwitchingOver,
-                R::FailingOver,
-                R::ExpandingStorage,
-                R::Provisioning,
-                R::RolloutPaused,
-                R::Idle,
-            ],
-            Self::Degraded => &[
-                R::AllHealthy,
-                R::PodCrashLoop,
-                R::OOMKilled,
-                R::Unschedulable,
-                R::ImagePullFailed,
-                R::ContainerConfigError,
-                R::VolumeAttachConflict,
-                R::VolumeLost,
-                R::DiskPressure,
-                R::SlowReplica,
-                R::NodeLost,
-                R::NotReady,
-                R::UnsafeTopology,
-                R::DrainLate,
-                R::InvalidSpec,
-            ],
-            Self::ConfigApplied => &[
-                R::InSync,
-                R::PendingRestart,
-                R::Rejected,
-                R::Pushing,
-                R::Unreachable,
-                R::InvalidSpec,
-            ],
-            Self::VersionSupported => &[R::Supported, R::DowngradeForbidden, R::UnknownVersion],
-            Self::StorageReady => &[
-                R::AsRequested,
-                R::ResizePending,
-                R::ResizeUnsupported,
-                R::VolumeLost,
-                R::Provisioning,
-            ],
-            Self::Paused | Self::Hibernated => &[R::UserRequested, R::NotRequested],
-            Self::DeletionBlocked => &[R::Protected, R::NotRequested],
-            Self::Quiesced => &[R::NothingToDo, R::StillReconciling],
-            Self::Stable => &[R::QuiescedAndHealthy, R::StillReconciling, R::Unstable],
+            Self::Ready => READY,
+            Self::Available => AVAILABLE,
+            Self::QuorumHealthy => QUORUM_HEALTHY,
+            Self::ReplicationHealthy => REPLICATION_HEALTHY,
+            Self::ReadReplicasServing => READ_REPLICAS_SERVING,
+            Self::RoutesConsistent => ROUTES_CONSISTENT,
+            Self::Progressing => PROGRESSING,
+            Self::Degraded => DEGRADED,
+            Self::ConfigApplied => CONFIG_APPLIED,
+            Self::VersionSupported => VERSION_SUPPORTED,
+            Self::StorageReady => STORAGE_READY,
+            Self::Paused | Self::Hibernated => PAUSED,
+            Self::DeletionBlocked => DELETION_BLOCKED,
+            Self::Quiesced => QUIESCED,
+            Self::Stable => STABLE,
         }
     }
 }

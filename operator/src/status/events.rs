@@ -85,62 +85,14 @@ pub fn of_change(
     let mut add = |reason, text: &str| notes.push(Note::new(About::Cluster, reason, text));
     let change = |kind| Change::of(&before.conditions, &after.conditions, kind);
     if let Some(ready) = change(T::Ready) {
-        if ready.is(R::InvalidSpec) && !ready.was(R::InvalidSpec) {
-            add(EventReason::InvalidSpec, &ready.after.message);
-        } else if ready.became("True") {
-            add(EventReason::BecameReady, "everything runs");
-        } else if ready.ceased("True") {
-            add(EventReason::NoLongerReady, &ready.after.message);
-        }
+        of_ready(&ready, &mut add);
     }
-    for (kind, on, off) in [
-        (T::Paused, EventReason::Paused, Some(EventReason::Resumed)),
-        (
-            T::Hibernated,
-            EventReason::Hibernated,
-            Some(EventReason::Resumed),
-        ),
-        (T::DeletionBlocked, EventReason::DeletionBlocked, None),
-    ] {
-        if let Some(changed) = change(kind) {
-            if changed.became("True") {
-                add(on, &changed.after.message);
-            } else if let (true, Some(off)) = (changed.ceased("True"), off) {
-                add(off, "the operator goes on");
-            }
-        }
-    }
+    asked(change, &mut add);
     if let Some(degraded) = change(T::Degraded) {
-        let holds = degraded.after.status == "True";
-        if holds && !degraded.same_reason() {
-            let reason = if degraded.is(R::VolumeLost) {
-                EventReason::VolumeLost
-            } else {
-                EventReason::PodStuck
-            };
-            add(reason, &degraded.after.message);
-        } else if degraded.ceased("True") {
-            add(EventReason::PodRecovered, "nothing is broken any more");
-        }
+        of_degraded(&degraded, &mut add);
     }
     if let Some(progress) = change(T::Progressing) {
-        for (reason, begins, ends) in [
-            (
-                R::RollingUpdate,
-                EventReason::RolloutStarted,
-                Some(EventReason::RolloutCompleted),
-            ),
-            (R::RolloutPaused, EventReason::RolloutHalted, None),
-        ] {
-            let (is, was) = (progress.is(reason), progress.was(reason));
-            if is && !was {
-                add(begins, &progress.after.message);
-            } else if let (true, false, true, Some(ends)) =
-                (was, is, progress.after.status == "False", ends)
-            {
-                add(ends, "every pod has the newest template");
-            }
-        }
+        of_progress(&progress, &mut add);
     }
     if let Some(config) = change(T::ConfigApplied)
         && config.is(R::Rejected)
@@ -152,19 +104,77 @@ pub fn of_change(
     if let (Some(was), Some(is)) = (servers(before), servers(after))
         && was != is
     {
-        add(
-            EventReason::NameServersScaled,
-            &format!("NameServers: {was} to {is}"),
-        );
+        let text = format!("NameServers: {was} to {is}");
+        add(EventReason::NameServersScaled, &text);
     }
     let late = |status: &RocketMQClusterStatus| status.waiting_on.as_ref().is_some_and(|w| w.late);
     if let (false, true, Some(wait)) = (late(before), late(after), &after.waiting_on) {
-        add(
-            EventReason::WaitingTooLong,
-            &format!("{}: {}", wait.pod, wait.reason),
-        );
+        let text = format!("{}: {}", wait.pod, wait.reason);
+        add(EventReason::WaitingTooLong, &text);
     }
     notes
+}
+
+fn of_ready(ready: &Change<'_>, add: &mut impl FnMut(EventReason, &str)) {
+    if ready.is(R::InvalidSpec) && !ready.was(R::InvalidSpec) {
+        add(EventReason::InvalidSpec, &ready.after.message);
+    } else if ready.became("True") {
+        add(EventReason::BecameReady, "everything runs");
+    } else if ready.ceased("True") {
+        add(EventReason::NoLongerReady, &ready.after.message);
+    }
+}
+
+fn asked<'a>(change: impl Fn(T) -> Option<Change<'a>>, add: &mut impl FnMut(EventReason, &str)) {
+    for (kind, on, off) in [
+        (T::Paused, EventReason::Paused, Some(EventReason::Resumed)),
+        (
+            T::Hibernated,
+            EventReason::Hibernated,
+            Some(EventReason::Resumed),
+        ),
+        (T::DeletionBlocked, EventReason::DeletionBlocked, None),
+    ] {
+        let Some(changed) = change(kind) else {
+            continue;
+        };
+        if changed.became("True") {
+            add(on, &changed.after.message);
+        } else if let (true, Some(off)) = (changed.ceased("True"), off) {
+            add(off, "the operator goes on");
+        }
+    }
+}
+
+fn of_degraded(degraded: &Change<'_>, add: &mut impl FnMut(EventReason, &str)) {
+    if degraded.after.status == "True" && !degraded.same_reason() {
+        let reason = if degraded.is(R::VolumeLost) {
+            EventReason::VolumeLost
+        } else {
+            EventReason::PodStuck
+        };
+        add(reason, &degraded.after.message);
+    } else if degraded.ceased("True") {
+        add(EventReason::PodRecovered, "nothing is broken any more");
+    }
+}
+
+fn of_progress(progress: &Change<'_>, add: &mut impl FnMut(EventReason, &str)) {
+    let (rolls, rolled) = (
+        progress.is(R::RollingUpdate),
+        progress.was(R::RollingUpdate),
+    );
+    if rolls && !rolled {
+        add(EventReason::RolloutStarted, &progress.after.message);
+    } else if rolled && progress.after.status == "False" {
+        add(
+            EventReason::RolloutCompleted,
+            "every pod has the newest template",
+        );
+    }
+    if progress.is(R::RolloutPaused) && !progress.was(R::RolloutPaused) {
+        add(EventReason::RolloutHalted, &progress.after.message);
+    }
 }
 
 /// The events of what changed in a group from `before` to `after`.

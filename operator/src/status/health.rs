@@ -118,25 +118,31 @@ pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
 }
 
 pub(super) fn replication(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
-    let asked = facts.desired.replicas_asked;
     let controlled = wanted(facts).any(|(_, group)| group.is_some_and(|g| g.sync.is_some()));
-    if !controlled {
-        let none = "there is no controller yet";
-        conditions.set(T::QuorumHealthy, Truth::Unknown, R::NoController, none);
-        let reads = "there are no replicas to read from";
-        conditions.set(T::ReadReplicasServing, Truth::False, R::Disabled, reads);
-        if asked > 0 {
-            let message = format!(
-                "replicasPerGroup asks for {asked}; replicas need the controller, which is not \
-                 there yet: each group runs its master alone"
-            );
-            conditions.set(T::ReplicationHealthy, Truth::False, R::NoReplicas, &message);
-        } else {
-            let message = "each group runs its master alone, as asked";
-            conditions.set(T::ReplicationHealthy, Truth::True, R::SingleMember, message);
-        }
+    if controlled {
+        quorum(facts, conditions);
+        members(facts, conditions);
+        reads(facts, conditions);
         return;
     }
+    let none = "there is no controller yet";
+    conditions.set(T::QuorumHealthy, Truth::Unknown, R::NoController, none);
+    let message = "there are no replicas to read from";
+    conditions.set(T::ReadReplicasServing, Truth::False, R::Disabled, message);
+    let asked = facts.desired.replicas_asked;
+    if asked > 0 {
+        let message = format!(
+            "replicasPerGroup asks for {asked}; replicas need the controller, which is not there \
+             yet: each group runs its master alone"
+        );
+        conditions.set(T::ReplicationHealthy, Truth::False, R::NoReplicas, &message);
+    } else {
+        let message = "each group runs its master alone, as asked";
+        conditions.set(T::ReplicationHealthy, Truth::True, R::SingleMember, message);
+    }
+}
+
+fn quorum(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let quorum = wanted(facts)
         .filter_map(|(_, group)| group?.sync.as_ref())
         .all(|sync| sync.quorum);
@@ -150,37 +156,32 @@ pub(super) fn replication(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
         )
     };
     conditions.set(T::QuorumHealthy, truth, reason, message);
-    let behind = wanted(facts)
-        .filter_map(|(_, group)| group)
-        .find(|group| group.pods.iter().any(|pod| !group.in_sync(pod.ordinal)));
+}
+
+fn members(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let below = wanted(facts).find_map(|(index, group)| {
         let min = facts.desired.groups[&index].min_in_sync.max(1) as usize;
         let in_sync = group?.sync.as_ref()?.in_sync.len();
         (in_sync < min).then(|| format!("group {index} has {in_sync} of {min} members in sync"))
     });
-    match (below, behind) {
-        (Some(message), _) => {
-            conditions.set(
-                T::ReplicationHealthy,
-                Truth::False,
-                R::BelowMinInSync,
-                &message,
-            );
-        }
+    let behind = wanted(facts)
+        .filter_map(|(_, group)| group)
+        .find(|group| group.pods.iter().any(|pod| !group.in_sync(pod.ordinal)));
+    let (truth, reason, message) = match (below, behind) {
+        (Some(message), _) => (Truth::False, R::BelowMinInSync, message),
         (None, Some(group)) => {
             let message = format!("a replica of {} is behind", group.broker_name);
-            conditions.set(
-                T::ReplicationHealthy,
-                Truth::False,
-                R::ReplicaLagging,
-                &message,
-            );
+            (Truth::False, R::ReplicaLagging, message)
         }
         (None, None) => {
-            let message = "every member has what its master has";
-            conditions.set(T::ReplicationHealthy, Truth::True, R::AllInSync, message);
+            let message = "every member has what its master has".to_owned();
+            (Truth::True, R::AllInSync, message)
         }
-    }
+    };
+    conditions.set(T::ReplicationHealthy, truth, reason, &message);
+}
+
+fn reads(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let readable = wanted(facts).any(|(_, group)| {
         group.is_some_and(|g| {
             g.known_brokers()

@@ -180,7 +180,7 @@ fn disruptions_are_few(observed: &Observed, desired: &Desired, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn whatever_happens_nothing_is_lost_and_in_the_end_there_is_nothing_to_do(

@@ -101,9 +101,8 @@ fn master_stays(
     };
     let wanted = designated.is_none_or(|id| id == master);
     match election.standing {
-        MasterStanding::Lost => Ok(None),
         MasterStanding::Holding | MasterStanding::Released if wanted => Ok(Some(Decision::Stay)),
-        MasterStanding::Released => Ok(None),
+        MasterStanding::Lost | MasterStanding::Released => Ok(None),
         MasterStanding::Holding => Err(Refusal::ElectionFailed(
             "the present master still holds its lease",
         )),

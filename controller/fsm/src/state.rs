@@ -16,7 +16,7 @@ pub const GROUPS_MAX: usize = 10_000;
 /// Brokers of one group.
 pub const REPLICAS_MAX: usize = 64;
 /// Bytes of an address or a check code.
-pub const TEXT_BYTES_MAX: usize = 512;
+pub(crate) const TEXT_BYTES_MAX: usize = 512;
 /// Elections that a group remembers.
 pub const HISTORY_MAX: usize = 16;
 /// The id that the first broker of a group must ask for.

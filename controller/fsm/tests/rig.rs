@@ -1,11 +1,7 @@
 //! Short ways to write commands for the tests of this crate.
 //!
 //! **Invariant:** nothing here decides anything; it only fills in what a test does not care about.
-#![allow(
-    dead_code,
-    clippy::allow_attributes_without_reason,
-    reason = "each test file uses a part of it"
-)]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +11,23 @@ use rmq_controller_fsm::{
 };
 use rmq_types::{BrokerId, BrokerName, ClusterName, MasterEpoch, SyncStateSetEpoch, Timestamp};
 
-pub fn id(raw: u64) -> BrokerId {
+pub(crate) fn id(raw: u64) -> BrokerId {
     BrokerId::new(raw)
 }
 
-pub fn ids(raw: &[u64]) -> BTreeSet<BrokerId> {
+pub(crate) fn ids(raw: &[u64]) -> BTreeSet<BrokerId> {
     raw.iter().copied().map(BrokerId::new).collect()
 }
 
-pub fn group() -> BrokerName {
+pub(crate) fn group() -> BrokerName {
     BrokerName::parse("g").unwrap()
 }
 
-pub fn cluster() -> ClusterName {
+pub(crate) fn cluster() -> ClusterName {
     ClusterName::parse("c").unwrap()
 }
 
-pub fn apply_id(broker: u64, check_code: &str) -> Command {
+pub(crate) fn apply_id(broker: u64, check_code: &str) -> Command {
     Command::ApplyBrokerId(ApplyBrokerId {
         cluster: cluster(),
         group: group(),
@@ -40,7 +36,7 @@ pub fn apply_id(broker: u64, check_code: &str) -> Command {
     })
 }
 
-pub fn register(broker: u64, address: &str) -> Command {
+pub(crate) fn register(broker: u64, address: &str) -> Command {
     Command::RegisterBroker(RegisterBroker {
         cluster: cluster(),
         group: group(),
@@ -51,7 +47,7 @@ pub fn register(broker: u64, address: &str) -> Command {
 }
 
 /// A replica that said `(epoch, offset)` just now.
-pub fn facts(epoch: i32, max_offset: i64) -> ReplicaFacts {
+pub(crate) fn facts(epoch: i32, max_offset: i64) -> ReplicaFacts {
     ReplicaFacts {
         epoch,
         max_offset,
@@ -61,14 +57,14 @@ pub fn facts(epoch: i32, max_offset: i64) -> ReplicaFacts {
     }
 }
 
-pub fn alive(members: &[(u64, ReplicaFacts)]) -> BTreeMap<BrokerId, ReplicaFacts> {
+pub(crate) fn alive(members: &[(u64, ReplicaFacts)]) -> BTreeMap<BrokerId, ReplicaFacts> {
     members
         .iter()
         .map(|(raw, facts)| (id(*raw), *facts))
         .collect()
 }
 
-pub fn election(ack: AckPolicy, members: &[(u64, ReplicaFacts)]) -> Election {
+pub(crate) fn election(ack: AckPolicy, members: &[(u64, ReplicaFacts)]) -> Election {
     Election {
         group: group(),
         trigger: Trigger::Leader,
@@ -83,11 +79,11 @@ pub fn election(ack: AckPolicy, members: &[(u64, ReplicaFacts)]) -> Election {
     }
 }
 
-pub fn elect(state: &mut State, election: Election) -> Outcome {
+pub(crate) fn elect(state: &mut State, election: Election) -> Outcome {
     apply(state, &Command::ElectMaster(election))
 }
 
-pub fn alter(master: u64, epochs: (i32, i32), set: &[u64], alive: &[u64]) -> Command {
+pub(crate) fn alter(master: u64, epochs: (i32, i32), set: &[u64], alive: &[u64]) -> Command {
     Command::AlterSyncStateSet(AlterSyncStateSet {
         group: group(),
         master: id(master),
@@ -100,7 +96,7 @@ pub fn alter(master: u64, epochs: (i32, i32), set: &[u64], alive: &[u64]) -> Com
 }
 
 /// A group of three with master 1 in epoch 1 and everybody in the set (set epoch 2).
-pub fn three(ack: AckPolicy) -> State {
+pub(crate) fn three(ack: AckPolicy) -> State {
     let mut state = State::default();
     for broker in 1..=3 {
         let address = format!("10.0.0.{broker}:10911");

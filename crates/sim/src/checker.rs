@@ -37,6 +37,8 @@ pub enum Violation {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checker {
+    /// Asynchronous acknowledgement promises nothing about the log.
+    pub(crate) nothing_promised: bool,
     acknowledged: BTreeMap<usize, u64>,
     newest_epoch: i32,
     pub(crate) last_acknowledged_at: u64,
@@ -46,6 +48,13 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
+    pub(crate) fn new(nothing_promised: bool) -> Self {
+        Self {
+            nothing_promised,
+            ..Self::default()
+        }
+    }
+
     fn fail(&mut self, violation: Violation) {
         self.violation.get_or_insert(violation);
     }
@@ -67,20 +76,24 @@ impl Checker {
         self.last_acknowledged_at = at;
         self.acknowledged_count += 1;
         let known = *self.acknowledged.entry(place).or_insert(message);
-        if known != message {
+        if known != message && !self.nothing_promised {
             self.fail(Violation::Lost { at, place, master });
         }
     }
 
-    /// A broker became master with this log.
-    pub(crate) fn promoted(&mut self, at: u64, master: Node, log: &[Record]) {
+    /// A broker became master of an epoch with this log. One that learns of its election when there
+    /// is a newer epoch already can do no harm: it gets no lease.
+    pub(crate) fn promoted(&mut self, at: u64, master: Node, epoch: i32, log: &[Record]) {
+        if epoch < self.newest_epoch {
+            return;
+        }
         self.promotions += 1;
         let has = |place: usize, message: u64| log.get(place).is_some_and(|r| r.message == message);
         let lost = self
             .acknowledged
             .iter()
             .find(|(place, message)| !has(**place, **message));
-        if let Some((place, _)) = lost {
+        if let Some((place, _)) = lost.filter(|_| !self.nothing_promised) {
             let place = *place;
             self.fail(Violation::Lost { at, place, master });
         }

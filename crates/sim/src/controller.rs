@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 
 use rmq_controller_fsm::{
-    AckPolicy, AlterSyncStateSet, Command, Detector, GroupView, Outcome, State, Unclean, apply,
+    AckPolicy, AlterSyncStateSet, Asked, Asking, Command, Detector, ElectionPolicy, GroupView,
+    Outcome, State, Trigger, Unclean, apply,
     detector::{Action, ConnectionId, Heartbeat},
     settings_of,
 };
-use rmq_types::{BrokerName, Moment, Timestamp};
+use rmq_types::{BrokerId, BrokerName, Moment, Timestamp};
 
 use crate::{
     bug::Bug,
@@ -73,7 +74,7 @@ impl Controller {
             waiting: Vec::new(),
             asked: BTreeMap::new(),
         };
-        controller.apply(Moment::from_millis(0));
+        controller.apply(Moment::default());
         controller
     }
 
@@ -101,7 +102,7 @@ impl Controller {
             if let (Some(Command::Settle(settle)), Some((_, detector))) =
                 (&entry.command, &mut self.detector)
             {
-                detector.decided(&settle.group);
+                detector.settle_decided(&settle.group);
             }
             let asked = self.asked.remove(&self.applied).flatten();
             if let (Some(to), Some(outcome)) = (asked, outcome) {
@@ -198,6 +199,41 @@ impl Controller {
             .propose(Some(Command::AlterSyncStateSet(command)));
         self.asked.insert(index, Some(from));
         None
+    }
+
+    /// Elects `target` once the present master may be replaced. `true` if it was proposed or given
+    /// up.
+    pub(crate) fn switch_over(
+        &mut self,
+        now: Moment,
+        group: &BrokerName,
+        target: BrokerId,
+        give_up: bool,
+    ) -> bool {
+        let Some((_, detector)) = &mut self.detector else {
+            return false;
+        };
+        if give_up {
+            detector.keep(group);
+            return true;
+        }
+        let asking = Asking {
+            now,
+            wall: Timestamp::from_millis(0),
+            group,
+            policy: ElectionPolicy {
+                ack: settings_of(&self.state).ack,
+                ..ElectionPolicy::default()
+            },
+        };
+        match detector.ask(asking, &self.state, Trigger::Designated(target)) {
+            Asked::Wait(_) => false,
+            Asked::Propose(election) => {
+                let index = self.quorum.propose(Some(Command::ElectMaster(election)));
+                self.asked.insert(index, None);
+                true
+            }
+        }
     }
 
     /// What the detector wants; messages to brokers.

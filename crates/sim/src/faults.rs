@@ -36,6 +36,13 @@ pub enum Fault {
     IsolateMasterFromControllers,
     /// Every replication link breaks.
     ResetLinks,
+    /// Somebody wants this broker to be master; the present one may be fenced for some milliseconds.
+    Switchover {
+        /// 1 to 3.
+        broker: u64,
+        /// How long the present master takes no writes.
+        fence: Option<u64>,
+    },
     /// The network is whole again.
     Heal,
     /// Every process that is down is started, the network is whole.
@@ -58,7 +65,7 @@ pub(crate) fn seeded(rng: &mut Rng, millis: u64) -> Vec<(u64, Fault)> {
         let broker = rng.between(3, 5) as usize;
         let pause = rng.between(200, 12_000);
         let back = at + rng.between(100, 9000);
-        let fault = match rng.between(0, 15) {
+        let fault = match rng.between(0, 19) {
             0 => Fault::Kill(node),
             1 => Fault::Kill(broker),
             2 | 3 => Fault::KillMaster,
@@ -75,6 +82,10 @@ pub(crate) fn seeded(rng: &mut Rng, millis: u64) -> Vec<(u64, Fault)> {
             12 => Fault::IsolateMasterWithOne,
             13 => Fault::IsolateMasterFromControllers,
             14 => Fault::ResetLinks,
+            15..=18 => Fault::Switchover {
+                broker: rng.between(1, 3),
+                fence: rng.one_in(2).then(|| rng.between(100, 5000)),
+            },
             _ => Fault::MendAll,
         };
         let mends = if rng.one_in(2) {

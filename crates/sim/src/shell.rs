@@ -38,7 +38,7 @@ impl World {
     }
 
     fn beat(&mut self, node: Node) {
-        let (now, group) = (self.moment(), self.group.clone());
+        let (now, group) = (self.moment(node), self.group.clone());
         let at = self.now;
         let broker = self.broker(node);
         broker.beat_at = at + BEAT_EVERY;
@@ -67,7 +67,7 @@ impl World {
     }
 
     fn master_tick(&mut self, node: Node) {
-        let now = self.moment();
+        let now = self.moment(node);
         self.take_writes(node);
         let actions = self
             .with_master(node, |master| master.tick(now))
@@ -113,7 +113,7 @@ impl World {
 
     /// Clients write to whoever lets them.
     fn take_writes(&mut self, node: Node) {
-        let now = self.moment();
+        let now = self.moment(node);
         let admitted = self.with_master(node, |master| (master.admit(now), master.epoch()));
         let Some((admitted, epoch)) = admitted else {
             return;
@@ -138,7 +138,7 @@ impl World {
     }
 
     fn acknowledge(&mut self, node: Node) {
-        let now = self.moment();
+        let now = self.moment(node);
         let Some(upto) = self.with_master(node, |master| master.acknowledge(now)) else {
             return;
         };
@@ -158,7 +158,7 @@ impl World {
     }
 
     fn pump(&mut self, node: Node, link: LinkId) {
-        let now = self.moment();
+        let now = self.moment(node);
         for _ in 0..16 {
             let next = self.with_master(node, |master| master.next_transfer(now, link));
             match next {
@@ -178,8 +178,8 @@ impl World {
         }
     }
 
-    pub(crate) fn from_controller(&mut self, node: Node, message: FromController) {
-        let now = self.moment();
+    pub(crate) fn controller_says(&mut self, node: Node, message: FromController) {
+        let now = self.moment(node);
         match message {
             FromController::ReportNow(round) => {
                 let broker = self.broker(node);
@@ -198,7 +198,8 @@ impl World {
                 if became_master {
                     self.close_links(node);
                     let log = self.broker(node).disk.log().to_vec();
-                    self.checker.promoted(self.now, node, &log);
+                    let epoch = answer.view.epoch.get();
+                    self.checker.promoted(self.now, node, epoch, &log);
                     self.beat(node);
                 }
                 let never_ends = self.plan.bug == Some(Bug::NoLeaseCheck);
@@ -234,7 +235,7 @@ impl World {
         };
         let was_broken = std::mem::replace(&mut ends.broken, true);
         let (master, replica) = (ends.master, ends.replica);
-        let now = self.moment();
+        let now = self.moment(by);
         if by == master {
             self.broker(master).links.retain(|own| *own != link);
             self.with_master(master, |machine| machine.unlinked(now, link));
@@ -298,8 +299,8 @@ impl World {
         self.send_on_link(link, true, Event::ToMaster(link, message));
     }
 
-    pub(crate) fn to_master(&mut self, node: Node, link: LinkId, message: ToMaster) {
-        let now = self.moment();
+    pub(crate) fn master_receives(&mut self, node: Node, link: LinkId, message: &ToMaster) {
+        let now = self.moment(node);
         match message {
             ToMaster::Closed => {
                 self.broker(node).links.retain(|own| *own != link);
@@ -307,7 +308,7 @@ impl World {
             }
             ToMaster::Handshake(handshake) => {
                 let linked = self.with_master(node, |master| {
-                    let earlier = master.linked(now, link, handshake);
+                    let earlier = master.linked(now, link, *handshake);
                     (earlier, master.epochs().clone(), master.log_end())
                 });
                 let Some((Ok(earlier), epochs, end)) = linked else {
@@ -321,7 +322,7 @@ impl World {
                 self.send_to_replica(link, ToReplica::Handshake(epochs, end));
             }
             ToMaster::Ack(offset) => {
-                let acked = self.with_master(node, |master| master.acked(now, link, offset));
+                let acked = self.with_master(node, |master| master.acked(now, link, *offset));
                 if !matches!(acked, Some(Ok(()))) {
                     self.break_link(node, link);
                     return;
@@ -333,7 +334,7 @@ impl World {
     }
 
     fn replica_tick(&mut self, node: Node) {
-        let (now, at) = (self.moment(), self.now);
+        let (now, at) = (self.moment(node), self.now);
         if let Some((master, epoch)) = self.broker(node).dials(at) {
             let link = LinkId(self.number());
             self.links.insert(
@@ -358,10 +359,10 @@ impl World {
         let action = self
             .with_replica(node, |replica| replica.tick(now))
             .flatten();
-        self.perform(node, action, Vec::new());
+        self.perform(node, action, &[]);
     }
 
-    pub(crate) fn to_replica(&mut self, node: Node, link: LinkId, message: ToReplica) {
+    pub(crate) fn replica_receives(&mut self, node: Node, link: LinkId, message: ToReplica) {
         if self.broker(node).link != Some(link) {
             return;
         }
@@ -375,7 +376,7 @@ impl World {
 
     /// Hands in frames as long as the machine takes them.
     fn drain(&mut self, node: Node) {
-        let now = self.moment();
+        let now = self.moment(node);
         loop {
             let busy = self.with_replica(node, |replica| replica.is_busy());
             let broker = self.broker(node);
@@ -396,19 +397,17 @@ impl World {
                 }
                 ToReplica::Closed => Ok(None),
             });
-            match result {
-                Some(Ok(action)) => self.perform(node, action, bytes),
-                Some(Err(_)) | None => {
-                    self.break_link(node, link);
-                    return;
-                }
-            }
+            let Some(Ok(action)) = result else {
+                self.break_link(node, link);
+                return;
+            };
+            self.perform(node, action, &bytes);
         }
     }
 
     /// Performs an action and what follows from it.
-    fn perform(&mut self, node: Node, action: Option<ReplicaAction>, records: Vec<Record>) {
-        let now = self.moment();
+    fn perform(&mut self, node: Node, action: Option<ReplicaAction>, records: &[Record]) {
+        let now = self.moment(node);
         let mut next = action;
         while let Some(action) = next.take() {
             match action {
@@ -418,7 +417,7 @@ impl World {
                     }
                 }
                 ReplicaAction::Append { .. } => {
-                    for record in &records {
+                    for record in records {
                         self.broker(node).disk.append(*record);
                     }
                     let done = self.with_replica(node, |replica| replica.appended(now));
@@ -458,7 +457,7 @@ impl World {
         if self.broker(node).incarnation != incarnation {
             return;
         }
-        let now = self.moment();
+        let now = self.moment(node);
         let durably = self.plan.bug != Some(Bug::CutInMemoryOnly);
         let next = match work {
             DiskWork::Cut(to, epochs) => {
@@ -476,7 +475,7 @@ impl World {
             }
         };
         let next = next.and_then(Result::ok).flatten();
-        self.perform(node, next, Vec::new());
+        self.perform(node, next, &[]);
         self.drain(node);
     }
 }

@@ -3,7 +3,7 @@
 //! **Invariant:** events happen in order of their time and then of their making; a node that stands
 //! still gets what came meanwhile when it goes on, a node that is down gets nothing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use rmq_controller_fsm::{
     AckPolicy, AlterSyncStateSet, ApplyBrokerId, Command, Election, ElectionPolicy, MasterStanding,
@@ -62,6 +62,9 @@ pub(crate) struct World {
     pub(crate) net: Net,
     pub(crate) group: BrokerName,
     pub(crate) nodes: [NodeState; NODES],
+    clocks: [u64; NODES],
+    /// A broker that is to become master, and until when it is tried.
+    pub(crate) switchover: Option<(BrokerId, u64)>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) brokers: Vec<Broker>,
     pub(crate) links: BTreeMap<LinkId, Link>,
@@ -84,7 +87,11 @@ impl World {
             .map(|me| Controller::new(me, log.clone(), &mut rng))
             .collect();
         let brokers = (1..=3).map(|id| Broker::new(BrokerId::new(id))).collect();
+        let clocks = [(); NODES].map(|()| rng.between(0, 1_000_000));
+        let nothing_promised = plan.ack == AckPolicy::Async;
         let mut world = Self {
+            clocks,
+            switchover: None,
             plan,
             now: 0,
             rng,
@@ -94,7 +101,7 @@ impl World {
             controllers,
             brokers,
             links: BTreeMap::new(),
-            checker: Checker::default(),
+            checker: Checker::new(nothing_promised),
             next_number: 1,
             kill_after_cut: None,
             events: BTreeMap::new(),
@@ -109,8 +116,9 @@ impl World {
         world
     }
 
-    pub(crate) fn moment(&self) -> Moment {
-        Moment::from_millis(self.now)
+    /// What a node's own clock shows: no two of them began together.
+    pub(crate) fn moment(&self, node: Node) -> Moment {
+        Moment::from_millis(self.now + self.clocks[node])
     }
 
     pub(crate) fn number(&mut self) -> u64 {
@@ -198,8 +206,10 @@ impl World {
                     replica.confirmed(),
                 ),
             };
-            text += &format!(
-                "broker {} up {} end {} epochs {:?} may lack {}: {role}\n",
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                text,
+                "broker {} up {} end {} epochs {:?} may lack {}: {role}",
                 broker.id,
                 node.up,
                 broker.disk.end(),
@@ -244,22 +254,22 @@ impl World {
                 self.controller_goes_on(node);
             }
             Event::Heartbeat(from, heartbeat) => {
-                let now = self.moment();
+                let now = self.moment(node);
                 self.controllers[node].heartbeat(now, from, heartbeat);
             }
             Event::Alter(from, command) => {
-                let now = self.moment();
+                let now = self.moment(node);
                 if let Some(answer) = self.controllers[node].alter(now, from, command) {
                     self.send(node, from, Event::Controller(answer));
                 }
             }
             Event::Closed(connection) => {
-                let now = self.moment();
+                let now = self.moment(node);
                 self.controllers[node].closed(now, connection);
             }
-            Event::Controller(message) => self.from_controller(node, message),
-            Event::ToMaster(link, message) => self.to_master(node, link, message),
-            Event::ToReplica(link, message) => self.to_replica(node, link, message),
+            Event::Controller(message) => self.controller_says(node, message),
+            Event::ToMaster(link, message) => self.master_receives(node, link, &message),
+            Event::ToReplica(link, message) => self.replica_receives(node, link, message),
             Event::Disk(incarnation, work) => self.disk_done(node, incarnation, work),
         }
     }
@@ -281,8 +291,9 @@ impl World {
                 }
             }
             self.controller_goes_on(node);
-            let (now, bug) = (self.moment(), self.plan.bug);
+            let (now, bug) = (self.moment(node), self.plan.bug);
             let messages = self.controllers[node].tick(now, bug);
+            self.switch_over(node);
             self.send_all(node, messages);
         } else {
             self.broker_tick(node);
@@ -290,7 +301,7 @@ impl World {
     }
 
     fn controller_goes_on(&mut self, node: Node) {
-        let now = self.moment();
+        let now = self.moment(node);
         let answers = self.controllers[node].apply(now);
         self.send_all(node, answers);
         let group = self.group.clone();
@@ -369,6 +380,19 @@ impl World {
         }
     }
 
+    /// The leader takes the right to write from the master, whom somebody has fenced or not, and
+    /// elects another: what an administrator's request does.
+    fn switch_over(&mut self, node: Node) {
+        let Some((target, until)) = self.switchover else {
+            return;
+        };
+        let (now, group) = (self.moment(node), self.group.clone());
+        let done = self.controllers[node].switch_over(now, &group, target, self.now > until);
+        if done {
+            self.switchover = None;
+        }
+    }
+
     fn isolate(&mut self, inside: &[Node]) {
         for a in inside {
             for b in (0..NODES).filter(|b| !inside.contains(b)) {
@@ -430,6 +454,18 @@ impl World {
                 self.net.heal();
                 for node in 0..NODES {
                     self.start(node);
+                }
+            }
+            Fault::Switchover { broker, fence } => {
+                self.switchover = Some((BrokerId::new(broker), self.now + 6000));
+                let master = self.master();
+                let now = self.moment(master);
+                if let (Some(millis), Role::Master(machine)) =
+                    (fence, &mut self.broker(master).role)
+                {
+                    let epoch = machine.epoch();
+                    // A fence that is refused leaves the lease to run out.
+                    let _ = machine.fence(now, "switchover", epoch, millis);
                 }
             }
             Fault::CalmFrom => self.calm_from = Some(self.now),

@@ -1,5 +1,7 @@
 //! Bugs that are planted on purpose are found: the checker can fail.
 
+#![expect(clippy::print_stdout, reason = "a seed that fails is printed")]
+
 use rmq_controller_fsm::AckPolicy;
 use rmq_sim::{Bug, Fault, Plan, Violation, run};
 
@@ -82,4 +84,34 @@ fn after_two_failures_the_third_broker_takes_over_unless_elections_reset_the_set
     let broken = pauses.map(|pause| two_failures(all, pause, reset));
     let stuck = |v: &Option<Violation>| matches!(v, Some(Violation::NotWritable { .. }));
     assert!(broken.iter().any(stuck), "{broken:?}");
+}
+
+/// A calm cluster in which somebody wants broker 2 to be master.
+fn switchover(ack: AckPolicy, fence: Option<u64>) -> rmq_sim::Report {
+    let plan = Plan {
+        seed: 3,
+        ack,
+        millis: 20_000,
+        faults: Some(vec![
+            (8000, Fault::Switchover { broker: 2, fence }),
+            (15_000, Fault::CalmFrom),
+        ]),
+        bug: None,
+    };
+    run(&plan)
+}
+
+#[test]
+fn a_switchover_makes_one_new_master_with_a_fence_or_by_waiting_for_the_lease() {
+    for ack in [AckPolicy::AllInSync, AckPolicy::Quorum(2), AckPolicy::Async] {
+        for fence in [Some(5000), None] {
+            let report = switchover(ack, fence);
+            assert_eq!(report.violation, None, "{ack:?} {fence:?}");
+            assert_eq!(
+                report.promotions, 2,
+                "{ack:?} {fence:?} {}",
+                report.standing
+            );
+        }
+    }
 }

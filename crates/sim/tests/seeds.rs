@@ -3,6 +3,8 @@
 //! `SIM_SEEDS=2000 cargo test -p rmq-sim --test seeds` runs more of them; `SIM_FIRST=17` begins
 //! there. A seed that fails is printed.
 
+#![expect(clippy::print_stdout, reason = "a seed that fails is printed")]
+
 use rmq_controller_fsm::AckPolicy;
 use rmq_sim::{Plan, run};
 
@@ -39,6 +41,11 @@ fn acknowledgement_by_the_whole_set_keeps_its_word_over_all_seeds() {
 #[test]
 fn acknowledgement_by_two_of_three_keeps_its_word_over_all_seeds() {
     seeds(AckPolicy::Quorum(2));
+}
+
+#[test]
+fn with_asynchronous_acknowledgement_there_are_never_two_masters_over_all_seeds() {
+    seeds(AckPolicy::Async);
 }
 
 #[test]

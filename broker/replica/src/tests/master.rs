@@ -124,10 +124,7 @@ fn a_refused_proposal_counts_no_more_but_one_whose_answer_was_lost_counts_until_
     assert_eq!(master.acknowledge(at(2000)), offset(200));
     // Nothing else is wanted than the present set: its epoch is moved on.
     let asked = proposal(&mut master, 2001);
-    assert!(
-        matches!(asked, Some((_, true)) | Some((_, false))),
-        "{asked:?}"
-    );
+    assert!(asked.is_some(), "the epoch of the set must move on");
     master.set_altered(ids(&[1]), SyncStateSetEpoch::new(6));
     assert_eq!(master.acknowledge(at(2002)), offset(300));
 }

@@ -107,7 +107,7 @@ pub enum Action {
     },
     /// Propose this election to the log.
     Elect(Election),
-    /// Propose this to the log.
+    /// Propose this to the log; whatever became of it goes to [`Detector::settle_decided`].
     Settle(Settle),
     /// For the log of events: the master of this epoch is lost.
     MasterLost {
@@ -222,6 +222,13 @@ impl Detector {
                 watch.follow(now, group, &self.settings);
                 watch.closed(now, group, &self.settings, connection);
             }
+        }
+    }
+
+    /// A proposed settling of the group was applied, or will never be.
+    pub fn settle_decided(&mut self, group: &BrokerName) {
+        if let Some(watch) = self.groups.get_mut(group) {
+            watch.settle_decided();
         }
     }
 

@@ -44,9 +44,11 @@ enum Phase {
     Closing {
         lost_at: Moment,
     },
-    /// Its right to write is being taken.
+    /// Its right to write is being taken. Until its last lease has `lapsed` it still acknowledges
+    /// what it took, so reports of others made before that may miss acknowledged messages.
     Releasing {
         since: Moment,
+        lapsed: bool,
     },
     Lost {
         since: Moment,
@@ -63,8 +65,11 @@ pub(super) struct Watch {
     granted_until: Moment,
     /// The incarnation that has held a lease of the epoch.
     incarnation: Option<u64>,
-    /// An election or a settling was proposed and its result is not known.
+    /// An election was proposed and its result is not known: nobody gets a lease until it is, and
+    /// no second one is proposed.
     proposed: bool,
+    /// The same of a settling, which is in nobody's way.
+    settling: bool,
     /// Reports of this round were made after nobody could acknowledge any more; its beginning.
     round: Option<(u64, Moment)>,
     asked: bool,
@@ -90,6 +95,7 @@ impl Watch {
             granted_until: Moment::default(),
             incarnation: None,
             proposed: false,
+            settling: false,
             round: None,
             asked: false,
             newly_lost: None,
@@ -115,6 +121,7 @@ impl Watch {
         self.granted_until = now.plus_millis(lease);
         self.incarnation = None;
         self.proposed = false;
+        self.settling = false;
         self.round = None;
         self.asked = false;
         self.newly_lost = None;
@@ -248,6 +255,10 @@ impl Watch {
         self.keep();
     }
 
+    pub(super) fn settle_decided(&mut self) {
+        self.settling = false;
+    }
+
     pub(super) fn keep(&mut self) {
         if matches!(self.phase, Phase::Releasing { .. }) && !self.proposed {
             self.phase = Phase::Holding;
@@ -264,15 +275,22 @@ impl Watch {
         trigger: Trigger,
     ) -> Asked {
         let now = asking.now;
+        if self.proposed {
+            return Asked::Wait(now.plus_millis(20));
+        }
         let replaces = match trigger {
             Trigger::Designated(id) => group.master().is_some_and(|master| master != id),
             Trigger::Leader | Trigger::Broker(_) => false,
         };
         if replaces && matches!(self.phase, Phase::Holding | Phase::Closing { .. }) {
-            self.phase = Phase::Releasing { since: now };
+            self.phase = Phase::Releasing {
+                since: now,
+                lapsed: false,
+            };
             self.begin_round(now, round);
         }
-        let standing = self.standing(now, group);
+        self.lapse(now, round);
+        let standing = self.standing(group);
         let alive = self.alive(now);
         let opened = self.round.map_or(now, |(_, since)| since);
         let awaited = alive.values().any(|facts| !facts.fresh);
@@ -283,25 +301,56 @@ impl Watch {
         if replaces && awaited && patient {
             return Asked::Wait(now.plus_millis(20));
         }
-        self.proposed = self.proposed || standing != MasterStanding::Holding;
-        Asked::Propose(election(asking, alive, standing, trigger).expecting(group.epoch()))
+        let election = election(asking, alive, standing, trigger).expecting(group.epoch());
+        if replaces && decide(group, &election).is_err() {
+            // Whoever is wanted may be catching up: hear them all again, until the release ends.
+            if !awaited {
+                self.begin_round(now, round);
+            }
+            if matches!(self.phase, Phase::Releasing { .. }) {
+                return Asked::Wait(now.plus_millis(20));
+            }
+        }
+        self.proposed = true;
+        Asked::Propose(election)
     }
 
-    /// The master cannot hold a lease, and gets none.
-    fn released(&self, now: Moment) -> bool {
+    /// Notes that the last lease of a master that is released is over: reports count from here.
+    fn lapse(&mut self, now: Moment, round: &mut u64) {
+        if let Phase::Releasing {
+            since,
+            lapsed: false,
+        } = self.phase
+            && now > self.granted_until
+        {
+            self.phase = Phase::Releasing {
+                since,
+                lapsed: true,
+            };
+            self.begin_round(now, round);
+        }
+    }
+
+    /// The master can take no write and gets no lease: its last one is over, or it said since the
+    /// release began that it is fenced. It may then still acknowledge what it took before; its own
+    /// report covers that, and whoever follows it must reach it.
+    fn released(&self) -> bool {
+        let Phase::Releasing { lapsed, .. } = self.phase else {
+            return false;
+        };
         let master = self.master().and_then(|id| self.members.get(&id));
-        let fenced = master.and_then(|master| master.ours);
-        let fenced = fenced.is_some_and(|ours| ours.fenced);
-        matches!(self.phase, Phase::Releasing { .. }) && (fenced || now > self.granted_until)
+        let said = master.and_then(|master| master.ours);
+        let round = self.round.map_or(u64::MAX, |(round, _)| round);
+        lapsed || said.is_some_and(|ours| ours.fenced && ours.round >= round)
     }
 
-    fn standing(&self, now: Moment, group: &BrokerGroup) -> MasterStanding {
+    fn standing(&self, group: &BrokerGroup) -> MasterStanding {
         if group.master().is_none() {
             return MasterStanding::Lost;
         }
         match self.phase {
             Phase::Lost { .. } => MasterStanding::Lost,
-            _ if self.released(now) => MasterStanding::Released,
+            _ if self.released() => MasterStanding::Released,
             _ => MasterStanding::Holding,
         }
     }
@@ -312,11 +361,7 @@ impl Watch {
     }
 
     pub(super) fn alive(&self, now: Moment) -> BTreeMap<BrokerId, ReplicaFacts> {
-        // What a released master acknowledges until its lease is over comes after early reports.
-        let round = match self.phase {
-            Phase::Releasing { .. } if !self.released(now) => None,
-            _ => self.round,
-        };
+        let round = self.round;
         let living = self.members.iter().filter(|(_, member)| {
             let until = member.heard_at.plus_millis(member.timeout_millis);
             member.connected && now <= until
@@ -328,6 +373,7 @@ impl Watch {
 
     pub(super) fn tick(&mut self, step: &Step<'_>, round: &mut u64, actions: &mut Vec<Action>) {
         self.pass_time(step);
+        self.lapse(step.now, round);
         if let Some(reason) = self.newly_lost.take() {
             actions.push(Action::MasterLost {
                 group: step.name.clone(),
@@ -360,7 +406,7 @@ impl Watch {
             Phase::Lost { .. } => {}
             _ if self.master().is_some() && silent => self.lose(now, LostReason::Silence),
             Phase::Closing { lost_at } if now >= lost_at => self.lose(now, LostReason::Closed),
-            Phase::Releasing { since } if now > since.plus_millis(RELEASE_MAX_MILLIS) => {
+            Phase::Releasing { since, .. } if now > since.plus_millis(RELEASE_MAX_MILLIS) => {
                 self.keep();
             }
             _ => {}
@@ -368,14 +414,14 @@ impl Watch {
     }
 
     fn settle(&mut self, step: &Step<'_>, actions: &mut Vec<Action>) {
-        let Some(master) = step.group.master().filter(|_| !self.proposed) else {
+        let Some(master) = step.group.master().filter(|_| !self.settling) else {
             return;
         };
         let said = self.members.get(&master).and_then(|member| member.ours);
         let said = said.and_then(|ours| ours.settled);
         let of_now = Some((step.group.epoch(), step.group.set_epoch()));
         if self.phase == Phase::Holding && step.group.unsettled().is_some() && said == of_now {
-            self.proposed = true;
+            self.settling = true;
             actions.push(Action::Settle(Settle {
                 group: step.name.clone(),
                 master,

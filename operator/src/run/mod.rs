@@ -163,9 +163,18 @@ impl Operator {
             self.metrics.clone(),
             Arc::clone(&self.options),
         ));
+        // One waits and tells all: of several who wait for a store itself only the last is woken.
+        let (known, ready) = watch::channel(false);
+        let (all, state) = (stores.clone(), Arc::clone(&self.state));
+        watches.spawn(async move {
+            all.ready().await;
+            state.synced();
+            let _ = known.send(true);
+            std::future::pending::<()>().await;
+        });
         let mut lane = Lane {
             context: &context,
-            state: &self.state,
+            ready: &ready,
             loops,
             stop,
         };
@@ -179,7 +188,7 @@ impl Operator {
 /// Begins the loops of one scope.
 struct Lane<'a> {
     context: &'a Arc<Context>,
-    state: &'a Arc<health::State>,
+    ready: &'a watch::Receiver<bool>,
     loops: &'a mut JoinSet<()>,
     stop: &'a watch::Receiver<bool>,
 }
@@ -187,14 +196,13 @@ struct Lane<'a> {
 impl Lane<'_> {
     fn begin<K: Reconcile>(&mut self, store: Store<Guarded<K>>, queue: Queue<K>) {
         let (context, stop) = (Arc::clone(self.context), self.stop.clone());
-        let state = Arc::clone(self.state);
+        let mut ready = self.ready.clone();
         self.loops.spawn(async move {
             tokio::select! {
                 biased;
                 () = stopped(stop.clone()) => return,
-                () = context.stores.ready() => {}
+                known = ready.wait_for(|known| *known) => if known.is_err() { return },
             }
-            state.synced();
             Box::pin(control::run::<K>(store, queue, context, stopped(stop))).await;
         });
     }

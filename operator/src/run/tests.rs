@@ -4,6 +4,7 @@
 //! The server knows nothing of Kubernetes: it merges what is applied and gives Services addresses.
 //! Decisions are tested where they are made, in `plan` and `guard`.
 
+use super::Operator;
 use super::context::Context;
 use super::control::Reconcile as _;
 use super::metrics::Metrics;
@@ -74,12 +75,28 @@ impl World {
         object.clone()
     }
 
+    fn list(&self, path: &str) -> Value {
+        let prefix = format!("{path}/");
+        let items: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(path, _)| path.starts_with(&prefix))
+            .map(|(_, object)| object.clone())
+            .collect();
+        json!({
+            "kind": "List", "apiVersion": "v1",
+            "metadata": {"resourceVersion": "1"}, "items": items,
+        })
+    }
+
     /// Answers one request as an API server would; says whether it was a write.
     async fn serve(&mut self, server: &mut Server) -> (bool, Asked) {
         let asked = server.take().await;
         let (request, answer) = asked;
         let found = self.objects.get(request.path.trim_end_matches("/status"));
         let (code, body) = match request.method.as_str() {
+            "GET" if request.query.contains("watch=true") => return (false, request),
+            "GET" if found.is_none() && is_list(&request.path) => (200, self.list(&request.path)),
             "GET" => match found {
                 Some(found) => (200, found.clone()),
                 None => (
@@ -104,6 +121,13 @@ impl World {
         answer.send(code, &body);
         (request.method != "GET", request)
     }
+}
+
+/// Whether a path is that of a whole kind: `…/namespaces/mq/<kind>`.
+fn is_list(path: &str) -> bool {
+    path.split("/namespaces/mq/")
+        .nth(1)
+        .is_some_and(|rest| !rest.contains('/'))
 }
 
 fn merge(old: &mut Value, new: Value) {
@@ -170,8 +194,8 @@ fn stores(world: &World) -> Stores {
     }
 }
 
-fn context(client: Client, world: &World) -> Context {
-    let options = OperatorOptions {
+fn options() -> OperatorOptions {
+    OperatorOptions {
         site: Site {
             image_repository: "rocketmq".to_owned(),
             operator_namespace: "system".to_owned(),
@@ -182,9 +206,12 @@ fn context(client: Client, world: &World) -> Context {
         lease: None,
         version: "0.1.0".to_owned(),
         concurrency: 1,
-    };
+    }
+}
+
+fn context(client: Client, world: &World) -> Context {
     let metrics = Metrics::new().unwrap();
-    Context::new(client, stores(world), metrics, Arc::new(options))
+    Context::new(client, stores(world), metrics, Arc::new(options()))
 }
 
 /// One pass of an operator that was started just now, which ends at the latest after `writes_max`
@@ -352,4 +379,42 @@ async fn a_paused_cluster_gets_a_status_and_nothing_else() {
     to_rest(&mut world).await;
     assert_eq!(world.objects.len(), 1);
     assert_eq!(world.objects[&at]["status"]["phase"], "Paused");
+}
+
+#[tokio::test]
+async fn every_loop_begins_once_all_objects_are_known_and_ends_when_asked() {
+    let mut world = World::new();
+    let topic = path(Kind::Topic, "orders");
+    let object = json!({
+        "apiVersion": "rocketmq.rs/v1alpha1", "kind": "Topic",
+        "metadata": {"name": "orders"}, "spec": {"cluster": "elsewhere"},
+    });
+    world.put(&topic, object);
+    let (client, mut server) = mock::pair();
+    let options = OperatorOptions {
+        namespaces: vec!["mq".to_owned()],
+        ..options()
+    };
+    let operator = Operator::new(client, options).unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut running = std::pin::pin!(operator.run(stopped));
+    let mut missing = BTreeSet::from([
+        format!("{topic}/status"),
+        format!("{}/status", path(Kind::RocketMQCluster, "shop")),
+    ]);
+    while !missing.is_empty() {
+        tokio::select! {
+            ended = &mut running => panic!("{ended:?}"),
+            (_, asked) = world.serve(&mut server) => {
+                missing.remove(&asked.path);
+            }
+        }
+    }
+    stop.send(true).unwrap();
+    loop {
+        tokio::select! {
+            ended = &mut running => return ended.unwrap(),
+            _ = world.serve(&mut server) => {}
+        }
+    }
 }

@@ -173,6 +173,12 @@ impl TestBroker {
         self.client.clone()
     }
 
+    /// Where its fast channel listens, if its port was free.
+    pub(super) fn fast_address(&self) -> Option<String> {
+        let fast = self.broker.as_ref().unwrap().endpoints().fast?;
+        Some(fast.to_string())
+    }
+
     /// Where it listens.
     pub(super) fn address(&self) -> &str {
         &self.address
@@ -487,7 +493,8 @@ impl From<Command> for Pulled {
     }
 }
 
-fn heartbeat(client_id: &str, group: &str, topics: &[&str]) -> HeartbeatData {
+/// A heartbeat of a consumer of `topics`, and of a producer of group `p`.
+pub(super) fn heartbeat(client_id: &str, group: &str, topics: &[&str]) -> HeartbeatData {
     let subscription = |topic: &&str| SubscriptionData {
         topic: (*topic).to_owned(),
         sub_string: "*".to_owned(),

@@ -36,7 +36,12 @@
 //!
 //! *An election that somebody asks for* (`electMaster`, a switchover, a broker without a master):
 //! [`Detector::ask`] until it is [`Asked::Propose`], then [`Detector::decided`] with whatever became
-//! of the proposal; [`Detector::keep`] if the change is given up.
+//! of the proposal; [`Detector::keep`] if the change is given up. With
+//! [`AckPolicy::Quorum`] the election also waits for reports made late enough and for the wanted
+//! replica to catch up, so a caller sets itself a time limit.
+//!
+//! *A broker that was started anew* never goes on as master of the epoch it had: it says
+//! [`detector::OurHeartbeat::declined`], and an election gives it, or another, a new epoch.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

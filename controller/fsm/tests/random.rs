@@ -207,7 +207,7 @@ impl Seen {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn every_sequence_of_commands_keeps_the_invariants_and_gives_the_same_state_everywhere(

@@ -364,7 +364,8 @@ impl Queue {
         one.invisible = lock.invisible.millis();
         one.due = now.steady.plus_millis(one.invisible.into()).millis();
         one.revive_queue = lock.revive_queue;
-        if lock.again {
+        // What lies between claims from before a crash does not go behind them.
+        if lock.again || lock.until.is_some() {
             let start = one.start;
             self.mark_buffered(pop_time, lock.invisible);
             self.adopt(one, start, now.steady.plus_millis(self.options.stay_millis));

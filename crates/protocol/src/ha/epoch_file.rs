@@ -13,6 +13,8 @@
 //!
 //! **Invariant:** a text whose checksum, count or order is wrong is corruption and gives nothing.
 
+use std::fmt::Write;
+
 use rmq_types::crc32_masked;
 
 use super::{EPOCHS_MAX, EpochStart, HaError, check_epochs};
@@ -58,7 +60,8 @@ pub enum EpochFileError {
 pub fn write_epoch_file(entries: &[EpochStart]) -> String {
     let mut lines = String::new();
     for entry in entries {
-        lines.push_str(&format!("{}-{}\n", entry.epoch, entry.start_offset));
+        // Writing to a String cannot fail.
+        let _ = writeln!(lines, "{}-{}", entry.epoch, entry.start_offset);
     }
     let checksum = crc32_masked(crc32fast::hash(lines.as_bytes()));
     format!("{}\n{checksum}\n{lines}", entries.len())

@@ -133,7 +133,7 @@ fn handshake<'a>(buf: &[u8], body: &[u8]) -> Result<Option<MasterFrame<'a>>, HaE
     let (Some(max_offset), Some(last_epoch)) = (i64_at(buf, 8), i32_at(buf, 16)) else {
         return Ok(None);
     };
-    if body.len() % EPOCH_BYTES != 0 {
+    if !body.len().is_multiple_of(EPOCH_BYTES) {
         return Err(HaError::Range {
             field: "the length of a handshake's epochs",
             value: body.len() as i64,

@@ -176,6 +176,10 @@ impl<'de> Deserialize<'de> for BitSet {
 mod sign {
     use super::{Deserialize, Deserializer, Error, PopTopic, Serializer};
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
     pub(super) fn serialize<S: Serializer>(kind: &PopTopic, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(kind.sign())
     }

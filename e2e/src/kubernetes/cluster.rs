@@ -130,8 +130,9 @@ impl KubeCluster {
         let mut command = Command::new(&self.kubectl);
         command
             .env("KUBECONFIG", &self.kubeconfig)
-            .args(words)
-            .args(["--request-timeout", "30s"]);
+            // Before the words: what follows `exec … --` is not kubectl's.
+            .args(["--request-timeout", "30s"])
+            .args(words);
         command::said(command, input)
     }
 

@@ -14,7 +14,13 @@ pub(super) const ROLL: Duration = Duration::from_secs(120);
 
 /// Installs or upgrades both charts and waits until the operator works.
 pub(super) fn install(cluster: &KubeCluster) -> anyhow::Result<()> {
-    cluster.helm(&["upgrade", "--install", CRDS, "charts/operator-crds", "--wait"])?;
+    cluster.helm(&[
+        "upgrade",
+        "--install",
+        CRDS,
+        "charts/operator-crds",
+        "--wait",
+    ])?;
     let (repository, tag) = cluster.image();
     let repository = format!("image.repository={repository}");
     let tag = format!("image.tag={tag}");
@@ -45,6 +51,7 @@ pub(super) fn install(cluster: &KubeCluster) -> anyhow::Result<()> {
 /// Name of the pod that holds the Lease.
 pub(super) fn leader(cluster: &KubeCluster) -> anyhow::Result<Option<String>> {
     let lease = cluster.get(NAMESPACE, "lease", RELEASE)?;
-    let holder = lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str().map(str::to_owned));
+    let holder =
+        lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str().map(str::to_owned));
     Ok(holder.filter(|holder| !holder.is_empty()))
 }

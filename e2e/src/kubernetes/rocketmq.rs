@@ -114,13 +114,29 @@ spec:
     /// Waits until [`Self::admin`] can be asked.
     fn until_toolbox(&self) -> anyhow::Result<()> {
         let pod = format!("pod/{TOOLBOX}");
-        let words = ["-n", self.namespace(), "wait", "--for=condition=Ready", &pod, "--timeout=25s"];
+        let words = [
+            "-n",
+            self.namespace(),
+            "wait",
+            "--for=condition=Ready",
+            &pod,
+            "--timeout=25s",
+        ];
         self.kube.kubectl(&words).map(|_| ())
     }
 
     /// Changes the spec by a merge patch.
     pub(super) fn patch(&self, patch: &str) -> anyhow::Result<()> {
-        let words = ["-n", self.namespace(), "patch", "rmq", &self.name, "--type=merge", "-p", patch];
+        let words = [
+            "-n",
+            self.namespace(),
+            "patch",
+            "rmq",
+            &self.name,
+            "--type=merge",
+            "-p",
+            patch,
+        ];
         self.kube.kubectl(&words).map(|_| ())
     }
 
@@ -128,14 +144,23 @@ spec:
     pub(super) fn name_servers(&self) -> anyhow::Result<String> {
         let object = self.object()?;
         let list = object["status"]["endpoints"]["nameServer"].as_str();
-        list.map(str::to_owned).context("no endpoints in the status")
+        list.map(str::to_owned)
+            .context("no endpoints in the status")
     }
 
     /// `rocketmq admin` with these words in a pod of the namespace, whatever it answers.
     pub(super) fn try_admin(&self, words: &[&str]) -> anyhow::Result<Said> {
         let servers = self.name_servers()?;
         self.until_toolbox()?;
-        let mut all = vec!["-n", self.namespace(), "exec", TOOLBOX, "--", "rocketmq", "admin"];
+        let mut all = vec![
+            "-n",
+            self.namespace(),
+            "exec",
+            TOOLBOX,
+            "--",
+            "rocketmq",
+            "admin",
+        ];
         all.extend(words);
         all.extend(["--namesrv", &servers]);
         self.kube.try_kubectl(&all, None)
@@ -145,15 +170,34 @@ spec:
     pub(super) fn admin(&self, words: &[&str]) -> anyhow::Result<String> {
         let said = self.try_admin(words)?;
         let what = words.join(" ");
-        anyhow::ensure!(said.ok, "rocketmq admin {what}: {}{}", said.err.trim(), said.out.trim());
+        anyhow::ensure!(
+            said.ok,
+            "rocketmq admin {what}: {}{}",
+            said.err.trim(),
+            said.out.trim()
+        );
         Ok(said.out)
     }
 
     /// Sends `count` messages to a topic that is there, and counts them as somebody who reads from
     /// the first.
-    pub(super) fn send_and_count(&self, topic: &str, count: u32, in_all: u32) -> anyhow::Result<()> {
+    pub(super) fn send_and_count(
+        &self,
+        topic: &str,
+        count: u32,
+        in_all: u32,
+    ) -> anyhow::Result<()> {
         self.admin(&["send", topic, "hello", "--count", &count.to_string()])?;
-        let words = ["consume", topic, "--from", "first", "--max", &in_all.to_string(), "-o", "json"];
+        let words = [
+            "consume",
+            topic,
+            "--from",
+            "first",
+            "--max",
+            &in_all.to_string(),
+            "-o",
+            "json",
+        ];
         let text = self.admin(&words)?;
         let read = text.lines().filter(|line| line.starts_with('{')).count();
         anyhow::ensure!(
@@ -185,16 +229,31 @@ spec:
 
     /// Whether the operator has written an event with this reason about this object.
     pub(super) fn has_event(&self, reason: &str) -> anyhow::Result<bool> {
-        let words = ["-n", self.namespace(), "get", "events.events.k8s.io", "-o", "json"];
+        let words = [
+            "-n",
+            self.namespace(),
+            "get",
+            "events.events.k8s.io",
+            "-o",
+            "json",
+        ];
         let events: Value = serde_json::from_str(&self.kube.kubectl(&words)?)?;
         let items = events["items"].as_array().context("no list of events")?;
         Ok(items.iter().any(|event| event["reason"] == reason))
     }
 
     fn what_runs(&self) -> String {
-        let words = ["-n", self.namespace(), "get", "rmq,rmqbg,sts,pods,pvc", "-o", "wide"];
+        let words = [
+            "-n",
+            self.namespace(),
+            "get",
+            "rmq,rmqbg,sts,pods,pvc",
+            "-o",
+            "wide",
+        ];
         let all = self.kube.try_kubectl(&words, None);
-        all.map(|said| format!("{}{}", said.out, said.err)).unwrap_or_default()
+        all.map(|said| format!("{}{}", said.out, said.err))
+            .unwrap_or_default()
     }
 }
 

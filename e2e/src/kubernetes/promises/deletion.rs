@@ -23,14 +23,18 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
         let namespace = cluster.namespace();
         let before = cluster.pods()?;
         kube.kubectl(&["-n", namespace, "delete", &object, "--wait=false"])?;
-        kube.until_object((namespace, "rmq", name), GRACE, "the deletion waits", |object| {
-            is(object, "DeletionBlocked")
-        })?;
+        kube.until_object(
+            (namespace, "rmq", name),
+            GRACE,
+            "the deletion waits",
+            |object| is(object, "DeletionBlocked"),
+        )?;
         anyhow::ensure!(cluster.pods()? == before, "a protected cluster lost pods");
         let word = format!("rocketmq.rs/allow-deletion={name}");
         kube.kubectl(&["-n", namespace, "annotate", &object, &word])?;
         let labels = format!("rocketmq.rs/cluster={name}");
-        let kinds = "rmqbg,statefulsets,services,configmaps,serviceaccounts,pods,pdb,networkpolicies";
+        let kinds =
+            "rmqbg,statefulsets,services,configmaps,serviceaccounts,pods,pdb,networkpolicies";
         crate::until(CHANGE, "everything is gone", || {
             Ok(kube.get(namespace, "rmq", name)?.is_none()
                 && kube.list(namespace, kinds, &labels)?.is_empty())

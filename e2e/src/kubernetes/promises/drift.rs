@@ -35,45 +35,66 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
 fn deleted_service(cluster: &RocketMq<'_>) -> anyhow::Result<Duration> {
     let name = "drift-namesrv";
     let before = object(cluster, "service", name)?;
-    cluster.kube.kubectl(&["-n", cluster.namespace(), "delete", "service", name])?;
+    cluster
+        .kube
+        .kubectl(&["-n", cluster.namespace(), "delete", "service", name])?;
     let started = Instant::now();
     let place = (cluster.namespace(), "service", name);
-    cluster.kube.until_object(place, REPAIR, "the Service is there again", |now| {
-        now["metadata"]["uid"] != before["metadata"]["uid"]
-            && now["spec"]["selector"] == before["spec"]["selector"]
-    })?;
+    cluster
+        .kube
+        .until_object(place, REPAIR, "the Service is there again", |now| {
+            now["metadata"]["uid"] != before["metadata"]["uid"]
+                && now["spec"]["selector"] == before["spec"]["selector"]
+        })?;
     Ok(started.elapsed())
 }
 
 fn edited_config(cluster: &RocketMq<'_>) -> anyhow::Result<Duration> {
     let name = "drift-broker-0";
     let before = object(cluster, "configmap", name)?;
-    let key = before["data"].as_object().and_then(|data| data.keys().next());
+    let key = before["data"]
+        .as_object()
+        .and_then(|data| data.keys().next());
     let key = key.with_context(|| format!("configmap {name} is empty"))?;
     let patch = serde_json::json!({ "data": { key: "edited = true\n" } }).to_string();
-    let words = ["-n", cluster.namespace(), "patch", "configmap", name, "--type=merge", "-p", &patch];
+    let words = [
+        "-n",
+        cluster.namespace(),
+        "patch",
+        "configmap",
+        name,
+        "--type=merge",
+        "-p",
+        &patch,
+    ];
     cluster.kube.kubectl(&words)?;
     let started = Instant::now();
     let place = (cluster.namespace(), "configmap", name);
-    cluster.kube.until_object(place, REPAIR, "the ConfigMap is as it was", |now| {
-        now["data"] == before["data"]
-    })?;
+    cluster
+        .kube
+        .until_object(place, REPAIR, "the ConfigMap is as it was", |now| {
+            now["data"] == before["data"]
+        })?;
     Ok(started.elapsed())
 }
 
 fn stripped_labels(cluster: &RocketMq<'_>) -> anyhow::Result<Duration> {
     let name = "drift-broker-0";
     let before = object(cluster, "statefulset", name)?;
-    let labels = before["metadata"]["labels"].as_object().context("no labels")?;
+    let labels = before["metadata"]["labels"]
+        .as_object()
+        .context("no labels")?;
     let removals: Vec<String> = labels.keys().map(|label| format!("{label}-")).collect();
     let mut words = vec!["-n", cluster.namespace(), "label", "statefulset", name];
     words.extend(removals.iter().map(String::as_str));
     cluster.kube.kubectl(&words)?;
     let started = Instant::now();
     let place = (cluster.namespace(), "statefulset", name);
-    cluster.kube.until_object(place, REPAIR, "the labels are there again", |now| {
-        now["metadata"]["labels"] == before["metadata"]["labels"]
-    })?;
+    cluster
+        .kube
+        .until_object(place, REPAIR, "the labels are there again", |now| {
+            now["metadata"]["labels"] == before["metadata"]["labels"]
+        })?;
     Ok(started.elapsed())
 }
 

@@ -41,7 +41,10 @@ pub(super) fn configuration(kube: &KubeCluster) -> Found {
         brokers.map(|pod| pod.2.clone()).collect()
     };
     let (old, new) = (brokers(&before), brokers(&after));
-    anyhow::ensure!(new.len() == 2 && !new.iter().any(|uid| old.contains(uid)), "{after:?}");
+    anyhow::ensure!(
+        new.len() == 2 && !new.iter().any(|uid| old.contains(uid)),
+        "{after:?}"
+    );
     Ok(format!("(live key after {live:.1} s)"))
 }
 
@@ -61,12 +64,14 @@ pub(super) fn broken_image(kube: &KubeCluster) -> Found {
         condition(object, "Degraded") == ("True", "ImagePullFailed")
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    let changed = |now: &[(String, u64, String)]| {
-        before.iter().filter(|pod| !now.contains(pod)).count()
-    };
+    let changed =
+        |now: &[(String, u64, String)]| before.iter().filter(|pod| !now.contains(pod)).count();
     anyhow::ensure!(changed(&cluster.pods()?) <= 1, "{:?}", cluster.pods()?);
     let waiting = &object["status"]["rollout"]["waitingOn"];
-    anyhow::ensure!(waiting["pod"].is_string(), "nothing says what is waited for: {object}");
+    anyhow::ensure!(
+        waiting["pod"].is_string(),
+        "nothing says what is waited for: {object}"
+    );
     cluster.patch(&patch(tag))?;
     cluster.until_ready(CHANGE)?;
     Ok(format!("(told after {seconds:.1} s)"))
@@ -84,8 +89,14 @@ pub(super) fn disk(kube: &KubeCluster) -> Found {
     cluster.until_ready(CHANGE)?;
     anyhow::ensure!(cluster.pods()? == before, "growing a disk changed pods");
     let shrunk = cluster.patch(r#"{"spec":{"brokers":{"storage":{"size":"1Gi"}}}}"#);
-    let refusal = shrunk.err().map(|error| error.to_string()).unwrap_or_default();
-    anyhow::ensure!(refusal.contains("storage"), "shrinking was not refused: {refusal:?}");
+    let refusal = shrunk
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    anyhow::ensure!(
+        refusal.contains("storage"),
+        "shrinking was not refused: {refusal:?}"
+    );
     Ok(String::new())
 }
 
@@ -96,7 +107,13 @@ pub(super) fn pause(kube: &KubeCluster) -> Found {
     cluster.until(CHANGE, "the status says so", |object| {
         super::super::rocketmq::is(object, "Paused")
     })?;
-    let words = ["-n", cluster.namespace(), "delete", "service", "paused-namesrv"];
+    let words = [
+        "-n",
+        cluster.namespace(),
+        "delete",
+        "service",
+        "paused-namesrv",
+    ];
     kube.kubectl(&words)?;
     // A status that speaks of the newer generation shows that the operator has looked since.
     cluster.patch(r#"{"spec":{"nameServer":{"replicas":2}}}"#)?;

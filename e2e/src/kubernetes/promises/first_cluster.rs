@@ -33,13 +33,24 @@ pub(super) fn whole(kube: &KubeCluster) -> Found {
 
 /// What `kubectl get` prints of it.
 fn columns(cluster: &RocketMq<'_>) -> anyhow::Result<()> {
-    let table = cluster.kube.kubectl(&["-n", cluster.namespace(), "get", "rmq"])?;
+    let table = cluster
+        .kube
+        .kubectl(&["-n", cluster.namespace(), "get", "rmq"])?;
     for column in ["READY", "GROUPS", "WRITABLE", "VERSION", "STATUS", "AGE"] {
         anyhow::ensure!(table.contains(column), "no column {column}:\n{table}");
     }
     anyhow::ensure!(table.contains("2/2"), "{table}");
-    let table = cluster.kube.kubectl(&["-n", cluster.namespace(), "get", "rmqbg"])?;
-    for word in ["MASTER", "INSYNC", "LAG", "STEP", "whole-broker-0-0", "whole-broker-1-0"] {
+    let table = cluster
+        .kube
+        .kubectl(&["-n", cluster.namespace(), "get", "rmqbg"])?;
+    for word in [
+        "MASTER",
+        "INSYNC",
+        "LAG",
+        "STEP",
+        "whole-broker-0-0",
+        "whole-broker-1-0",
+    ] {
         anyhow::ensure!(table.contains(word), "no {word}:\n{table}");
     }
     Ok(())

@@ -20,8 +20,9 @@ pub(super) fn check(cluster: &KubeCluster) -> Found {
     for server in ["ns-0.ns:9876", "ns-1.ns:9876"] {
         let words = [
             "admin",
-            "cluster",
+            "topic",
             "list",
+            "--all",
             "--namesrv",
             server,
             "-o",

@@ -11,7 +11,12 @@ pub(super) fn check(cluster: &KubeCluster) -> Found {
     let started = Instant::now();
     operator::install(cluster)?;
     let installed = started.elapsed().as_secs_f64();
-    cluster.helm(&["test", operator::RELEASE, "--namespace", operator::NAMESPACE])?;
+    cluster.helm(&[
+        "test",
+        operator::RELEASE,
+        "--namespace",
+        operator::NAMESPACE,
+    ])?;
     crate::until(operator::ROLL, "one of the operators leads", || {
         Ok(operator::leader(cluster)?.is_some())
     })?;

@@ -25,7 +25,7 @@ use super::cluster::KubeCluster;
 pub(super) struct Promise {
     /// A sentence.
     pub(super) name: &'static str,
-    /// Whether later ones need it: it is tried whatever was chosen.
+    /// Whether later ones need it: it is tried with each of them.
     pub(super) always: bool,
     /// Tries it.
     pub(super) check: fn(&KubeCluster) -> Found,
@@ -45,7 +45,10 @@ pub(super) const ALL: &[Promise] = &[
             install::check,
         )
     },
-    promise("every wrong spec is refused with our words", refusals::check),
+    promise(
+        "every wrong spec is refused with our words",
+        refusals::check,
+    ),
     promise(
         "three NameServers and two groups are Ready within a minute, and messages go through",
         first_cluster::whole,
@@ -83,7 +86,10 @@ pub(super) const ALL: &[Promise] = &[
         "an image that is missing is told within half a minute and stops the roll at one pod",
         edits::broken_image,
     ),
-    promise("a disk grows while its broker runs, and never shrinks", edits::disk),
+    promise(
+        "a disk grows while its broker runs, and never shrinks",
+        edits::disk,
+    ),
     promise("a paused cluster is not written", edits::pause),
     promise(
         "topics and consumer groups follow their objects, on later groups too",

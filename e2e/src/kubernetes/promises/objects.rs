@@ -31,9 +31,12 @@ spec: {{cluster: objects}}
 "#
     ))?;
     for (kind, name) in [("rmqt", "kept"), ("rmqt", "gone"), ("rmqcg", "billing")] {
-        kube.until_object((namespace, kind, name), CHANGE, "the object is Ready", |object| {
-            is(object, "Ready")
-        })?;
+        kube.until_object(
+            (namespace, kind, name),
+            CHANGE,
+            "the object is Ready",
+            |object| is(object, "Ready"),
+        )?;
     }
     cluster.send_and_count("kept", 4, 4)?;
     cluster.patch(r#"{"spec":{"brokers":{"groups":2}}}"#)?;
@@ -45,7 +48,10 @@ spec: {{cluster: objects}}
         kube.kubectl(&["-n", namespace, "delete", object, "--timeout=25s"])?;
     }
     let topics = cluster.admin(&["topic", "list"])?;
-    anyhow::ensure!(topics.contains("kept"), "a topic that should stay is gone: {topics}");
+    anyhow::ensure!(
+        topics.contains("kept"),
+        "a topic that should stay is gone: {topics}"
+    );
     anyhow::ensure!(!topics.contains("Gone_Topic"), "{topics}");
     Ok(String::new())
 }

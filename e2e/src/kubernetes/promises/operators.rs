@@ -17,7 +17,15 @@ pub(super) fn leader_lost(kube: &KubeCluster) -> Found {
     let (cluster, _) = RocketMq::up(kube, "leader", SPEC)?;
     let before = cluster.pods()?;
     let leader = operator::leader(kube)?.context("nobody leads")?;
-    let words = ["-n", operator::NAMESPACE, "delete", "pod", &leader, "--grace-period=0", "--force"];
+    let words = [
+        "-n",
+        operator::NAMESPACE,
+        "delete",
+        "pod",
+        &leader,
+        "--grace-period=0",
+        "--force",
+    ];
     kube.kubectl(&words)?;
     let started = Instant::now();
     cluster.patch(r#"{"spec":{"nameServer":{"replicas":2}}}"#)?;
@@ -29,7 +37,9 @@ pub(super) fn leader_lost(kube: &KubeCluster) -> Found {
     anyhow::ensure!(now != leader, "{now} leads still");
     let after = cluster.pods()?;
     anyhow::ensure!(before.iter().all(|pod| after.contains(pod)), "{after:?}");
-    Ok(format!("(an edit was carried out {seconds:.1} s after the kill)"))
+    Ok(format!(
+        "(an edit was carried out {seconds:.1} s after the kill)"
+    ))
 }
 
 /// Installed again over clusters that run.
@@ -38,8 +48,17 @@ pub(super) fn reinstalled(kube: &KubeCluster) -> Found {
     cluster.admin(&["topic", "create", "t", "--cluster", "again"])?;
     cluster.send_and_count("t", 3, 3)?;
     let before = cluster.pods()?;
-    kube.helm(&["uninstall", operator::RELEASE, "-n", operator::NAMESPACE, "--wait"])?;
-    anyhow::ensure!(cluster.pods()? == before, "uninstalling the operator changed pods");
+    kube.helm(&[
+        "uninstall",
+        operator::RELEASE,
+        "-n",
+        operator::NAMESPACE,
+        "--wait",
+    ])?;
+    anyhow::ensure!(
+        cluster.pods()? == before,
+        "uninstalling the operator changed pods"
+    );
     cluster.send_and_count("t", 3, 6)?;
     operator::install(kube)?;
     // An edit that is carried out shows that the new operator has looked at everything.

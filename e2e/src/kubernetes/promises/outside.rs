@@ -23,12 +23,21 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
     let (cluster, _) = RocketMq::up(kube, "outside", spec)?;
     let object = cluster.object()?;
     let brokers = object["status"]["endpoints"]["brokers"].as_array();
-    let told = brokers.and_then(|list| list.first()).and_then(|line| line.as_str());
+    let told = brokers
+        .and_then(|list| list.first())
+        .and_then(|line| line.as_str());
     let told = told.context("the status tells no broker")?;
     let at = told.split_whitespace().last().unwrap_or_default();
     let socket: SocketAddr = at.parse().with_context(|| told.to_owned())?;
-    let nodes: Vec<String> = kube.nodes().iter().map(|n| address(n)).collect::<Result<_, _>>()?;
-    anyhow::ensure!(nodes.contains(&socket.ip().to_string()), "{told} is no node of {nodes:?}");
+    let nodes: Vec<String> = kube
+        .nodes()
+        .iter()
+        .map(|n| address(n))
+        .collect::<Result<_, _>>()?;
+    anyhow::ensure!(
+        nodes.contains(&socket.ip().to_string()),
+        "{told} is no node of {nodes:?}"
+    );
     TcpStream::connect_timeout(&socket, CONNECT).with_context(|| told.to_owned())?;
     Ok(format!("({told})"))
 }

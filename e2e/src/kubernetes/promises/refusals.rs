@@ -38,7 +38,10 @@ pub(super) fn check(cluster: &KubeCluster) -> Found {
 
 fn refused(cluster: &KubeCluster, namespace: &str, case: &Case) -> anyhow::Result<()> {
     if let Some(was) = &case.was {
-        let said = cluster.try_kubectl(&["create", "-f", "-"], Some(&manifest(namespace, case, was)))?;
+        let said = cluster.try_kubectl(
+            &["create", "-f", "-"],
+            Some(&manifest(namespace, case, was)),
+        )?;
         anyhow::ensure!(said.ok, "what was there before is refused: {}", said.err);
     }
     let text = manifest(namespace, case, &case.spec);

@@ -12,7 +12,14 @@ use std::time::{Duration, Instant};
 /// How long it is watched, unless `E2E_REST_SECONDS` says otherwise; the design speaks of 600.
 const WATCHED_SECONDS: u64 = 60;
 const PAUSE: Duration = Duration::from_millis(500);
-const WRITES: &[&str] = &["POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"];
+const WRITES: &[&str] = &[
+    "POST",
+    "PUT",
+    "PATCH",
+    "APPLY",
+    "DELETE",
+    "DELETECOLLECTION",
+];
 const KINDS: &[&str] = &[
     "rocketmqclusters",
     "brokergroups",
@@ -38,7 +45,9 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
         super::super::rocketmq::is(object, "Quiesced")
     })?;
     let seconds = std::env::var("E2E_REST_SECONDS").ok();
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(WATCHED_SECONDS);
+    let seconds = seconds
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(WATCHED_SECONDS);
     // What became ready a moment ago may be told a last time.
     let mut before = writes(kube)?;
     let mut since = Instant::now();
@@ -61,7 +70,10 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
 fn writes(kube: &KubeCluster) -> anyhow::Result<Vec<(String, u64)>> {
     let metrics = kube.kubectl(&["get", "--raw", "/metrics"])?;
     let mut found = Vec::new();
-    for line in metrics.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+    for line in metrics
+        .lines()
+        .filter(|line| line.starts_with("apiserver_request_total{"))
+    {
         let (labels, count) = line.rsplit_once(' ').context("a figure without a value")?;
         let label = |name: &str| {
             let at = labels.split(&format!("{name}=\"")).nth(1)?;

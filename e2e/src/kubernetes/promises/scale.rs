@@ -19,26 +19,47 @@ pub(super) fn name_servers(kube: &KubeCluster) -> Found {
     cluster.send_and_count("t", 5, 5)?;
     let before = cluster.pods()?;
     for (count, sent) in [(5_i64, 10), (3, 15)] {
-        cluster.patch(&format!("{{\"spec\":{{\"nameServer\":{{\"replicas\":{count}}}}}}}"))?;
-        cluster.until(CHANGE, "as many NameServers as were asked for know the broker", |object| {
-            let servers = &object["status"]["nameServers"];
-            let pods = servers["pods"].as_array().map(Vec::as_slice).unwrap_or_default();
-            servers["ready"] == count
-                && pods.len() == usize::try_from(count).unwrap_or_default()
-                && pods.iter().all(|pod| pod["registeredBrokers"] == 1)
-        })?;
+        cluster.patch(&format!(
+            "{{\"spec\":{{\"nameServer\":{{\"replicas\":{count}}}}}}}"
+        ))?;
+        cluster.until(
+            CHANGE,
+            "as many NameServers as were asked for know the broker",
+            |object| {
+                let servers = &object["status"]["nameServers"];
+                let pods = servers["pods"]
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                servers["ready"] == count
+                    && pods.len() == usize::try_from(count).unwrap_or_default()
+                    && pods.iter().all(|pod| pod["registeredBrokers"] == 1)
+            },
+        )?;
         cluster.until_ready(CHANGE)?;
         cluster.send_and_count("t", 5, sent)?;
         same_pods(&before, &cluster.pods()?)?;
     }
-    anyhow::ensure!(cluster.pods()?.len() == before.len(), "{:?}", cluster.pods()?);
+    anyhow::ensure!(
+        cluster.pods()?.len() == before.len(),
+        "{:?}",
+        cluster.pods()?
+    );
     Ok(String::new())
 }
 
 /// Groups 1 → 2, with a topic that the new one must know before it takes sends.
 pub(super) fn groups_out(kube: &KubeCluster) -> Found {
     let (cluster, _) = RocketMq::up(kube, "out", SMALL)?;
-    cluster.admin(&["topic", "create", "orders", "--cluster", "out", "--queues", "3"])?;
+    cluster.admin(&[
+        "topic",
+        "create",
+        "orders",
+        "--cluster",
+        "out",
+        "--queues",
+        "3",
+    ])?;
     cluster.send_and_count("orders", 5, 5)?;
     let before = cluster.pods()?;
     let started = Instant::now();
@@ -62,29 +83,51 @@ pub(super) fn groups_out(kube: &KubeCluster) -> Found {
 pub(super) fn groups_in(kube: &KubeCluster) -> Found {
     let spec = SMALL.replace("groups: 1", "groups: 2");
     let (cluster, _) = RocketMq::up(kube, "in", &spec)?;
-    cluster.admin(&["topic", "create", "orders", "--cluster", "in", "--queues", "2"])?;
+    cluster.admin(&[
+        "topic",
+        "create",
+        "orders",
+        "--cluster",
+        "in",
+        "--queues",
+        "2",
+    ])?;
     cluster.admin(&["group", "create", "billing", "--cluster", "in"])?;
     // The group has read something once, so that what comes then is its backlog.
     cluster.admin(&["send", "orders", "first", "--broker", "broker-1"])?;
     let read = ["consume", "orders", "--group", "billing", "--from", "first"];
     cluster.admin(&[&read[..], &["--max", "1"]].concat())?;
-    cluster.admin(&["send", "orders", "late", "--broker", "broker-1", "--count", "4"])?;
+    cluster.admin(&[
+        "send", "orders", "late", "--broker", "broker-1", "--count", "4",
+    ])?;
     cluster.patch(r#"{"spec":{"brokers":{"groups":1}}}"#)?;
     let group = (cluster.namespace(), "rmqbg", "in-broker-1");
     kube.until_object(group, CHANGE, "the group drains", |group| {
-        matches!(group["status"]["drain"]["phase"].as_str(), Some("Cordoned" | "Draining"))
+        matches!(
+            group["status"]["drain"]["phase"].as_str(),
+            Some("Cordoned" | "Draining")
+        )
     })?;
     let refused = cluster.try_admin(&["send", "orders", "too late", "--broker", "broker-1"])?;
-    anyhow::ensure!(!refused.ok, "a group that drains took a send: {}", refused.out);
+    anyhow::ensure!(
+        !refused.ok,
+        "a group that drains took a send: {}",
+        refused.out
+    );
     cluster.admin(&[&read[..], &["--max", "4"]].concat())?;
     crate::until(CHANGE, "the group is gone", || {
-        Ok(kube.get(cluster.namespace(), "rmqbg", "in-broker-1")?.is_none())
+        Ok(kube
+            .get(cluster.namespace(), "rmqbg", "in-broker-1")?
+            .is_none())
     })?;
     cluster.until_ready(CHANGE)?;
     let brokers = cluster.admin(&["cluster", "list"])?;
     anyhow::ensure!(!brokers.contains("broker-1"), "{brokers}");
     let claims = kube.kubectl(&["-n", cluster.namespace(), "get", "pvc", "-o", "name"])?;
-    anyhow::ensure!(claims.contains("in-broker-1-0"), "its disk is gone: {claims}");
+    anyhow::ensure!(
+        claims.contains("in-broker-1-0"),
+        "its disk is gone: {claims}"
+    );
     Ok(String::new())
 }
 

@@ -256,7 +256,7 @@ fn connections(page: &mut Page, core: &Core) {
                 ("version", &*version_name(kind.version).to_ascii_lowercase()),
                 ("consume_mode", mode),
                 ("protocol_type", "remoting"),
-                ("is_system", flag(system::is_system_group(&kind.group))),
+                ("is_system", flag(is_system_group(&kind.group))),
             ];
             family.sample(&labels, count);
         }
@@ -365,7 +365,12 @@ fn group_labels<'a>(topic: &'a str, group: &'a str) -> [(&'static str, &'a str);
 }
 
 fn is_system(topic: &str, group: &str) -> bool {
-    system::is_system_topic(topic) || system::is_system_group(group)
+    system::is_system_topic(topic) || is_system_group(group)
+}
+
+/// As Java's page has it: groups of tools are users' groups there.
+fn is_system_group(group: &str) -> bool {
+    group.starts_with(system::SYSTEM_GROUP_PREFIX)
 }
 
 fn is_retry_or_dead(topic: &str) -> bool {

@@ -118,7 +118,7 @@ async fn serve(args: OperatorArgs) -> anyhow::Result<()> {
     tokio::select! {
         biased;
         result = &mut running => result?,
-        _ = stop.wait() => anyhow::bail!("stopped at once, at the second signal"),
+        _ = stop.insist() => anyhow::bail!("stopped at once, at the second signal"),
     }
     tracing::info!("stopped");
     Ok(())

@@ -80,9 +80,10 @@ fn names_in(folder: &Path) -> anyhow::Result<Vec<String>> {
     }
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".yaml") {
-            names.push(name);
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "yaml") {
+            let name = path.file_name().unwrap_or_default();
+            names.push(name.to_string_lossy().into_owned());
         }
     }
     names.sort();

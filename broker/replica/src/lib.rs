@@ -18,6 +18,10 @@
 //! A broker that was started anew is nobody until the controllers say what it is; it never goes on
 //! in an epoch it had before. The same broker elected again: drop the machine and *all links*.
 //!
+//! A broker whose computer went down while it wrote without waiting for the disk may lack bytes: it
+//! remembers that until [`Replica::holds_everything`], says so in heartbeats, and declines to become
+//! master unless the election was an unclean one that somebody acknowledged.
+//!
 //! *Lease.* Every 500 ms, and at once when a controller asks for a report: [`Master::heartbeat`]
 //! stamps the request *before* it is written to the socket; its answer goes to
 //! [`Master::heartbeat_answered`]. Each group of writes asks [`Master::admit`] before it is appended

@@ -40,7 +40,9 @@
 //! [`AckPolicy::Quorum`] the election also waits for reports made late enough and for the wanted
 //! replica to catch up, so a caller sets itself a time limit.
 //!
-//! *A broker that was started anew* never goes on as master of the epoch it had: it says
+//! *A broker that was started anew* never goes on as master of the epoch it had, and one that may
+//! lack bytes never takes office unless [`GroupView::unclean`] or asynchronous acknowledgement says
+//! so (what the leader knew of it may be from before its power was cut): it says
 //! [`detector::OurHeartbeat::declined`], and an election gives it, or another, a new epoch.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -105,6 +105,9 @@ pub struct GroupView {
     pub set_epoch: SyncStateSetEpoch,
     /// How the epoch acknowledges: a master that asks for more members than this is safe too.
     pub ack: AckPolicy,
+    /// Its election may have lost messages, which somebody acknowledged: a master that may lack
+    /// bytes takes office only then, or where nothing was promised.
+    pub unclean: bool,
     /// Addresses of all registered brokers.
     pub members: BTreeMap<BrokerId, String>,
 }
@@ -241,6 +244,7 @@ impl BrokerGroup {
             set: self.set.clone(),
             set_epoch: self.set_epoch,
             ack: self.ack,
+            unclean: self.history.back().is_some_and(|last| last.unclean),
             members: members
                 .map(|(id, replica)| (*id, replica.address.clone()))
                 .collect(),

@@ -151,7 +151,7 @@ impl Broker {
         match &self.role {
             Role::Master(master) if master.epoch() == view.epoch => return false,
             Role::Replica(replica) if replica.is_busy() => return false,
-            _ if stored >= Some(view.epoch) => {
+            _ if stored >= Some(view.epoch) || self.lacks_what_was_promised(view) => {
                 self.declined = Some(view.epoch);
                 return false;
             }
@@ -185,6 +185,11 @@ impl Broker {
         self.pending.clear();
         self.inbox.clear();
         true
+    }
+
+    /// The leader's facts may be older than the power cut that took bytes from this broker.
+    fn lacks_what_was_promised(&self, view: &GroupView) -> bool {
+        self.disk.may_lack && !view.unclean && view.ack != AckPolicy::Async
     }
 
     fn become_replica(&mut self, view: &GroupView, master: Option<BrokerId>) {

@@ -178,6 +178,8 @@ headers! {
         lease_millis: Option<i64> = "rmqLeaseMillis",
         /// To be repeated.
         round: Option<i64> = "rmqRound",
+        /// The master's election may have lost messages, which somebody acknowledged.
+        unclean: Option<bool> = "rmqUnclean",
         /// Members that acknowledge a message at least, the master included; −1 for the whole set.
         acks: Option<i32> = "rmqAcks",
         master_broker_id: Option<i64> = "masterBrokerId",

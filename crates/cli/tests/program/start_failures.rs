@@ -1,8 +1,9 @@
 //! What cannot start says why in one line and ends with an error code; it is never ready before.
 
 use crate::program::{
-    Running, eventually, get, is_alive, refusal, refusal_of, rocketmq, run, write,
+    Running, eventually, get, is_alive, refusal, refusal_of, rocketmq, run, signal, write,
 };
+use rustix::process::Signal;
 use std::net::TcpListener;
 use tempfile::TempDir;
 

@@ -101,7 +101,7 @@ impl Checkpoint {
             let far = rest
                 .iter()
                 .take(MESSAGES_MAX)
-                .take_while(|&&offset| offset - first <= i32::MAX as u64);
+                .take_while(|&&offset| i32::try_from(offset - first).is_ok());
             let (head, tail) = rest.split_at(far.count());
             rest = tail;
             Some(head)

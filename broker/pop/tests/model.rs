@@ -1,6 +1,11 @@
 //! Random schedules of pops, acks, changes, time, failures and crashes against the reference model
 //! in `world`: nothing lost, nothing before its time, no offset committed past what a crash would
 //! lose, ordered groups never out of order. And a shell with a defect must be found out.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code outside of test functions"
+)]
 
 mod world;
 
@@ -72,9 +77,10 @@ fn step(crashes: bool) -> impl Strategy<Value = Step> {
         8 => (1usize..6).prop_map(|count| Step::Run { count }),
         1 => any::<bool>().prop_map(|on| Step::Failing { on }),
         1 => Just(Step::SaveOrder),
-        1 => (0usize..4).prop_map(move |done| match crashes {
-            true => Step::Crash { done },
-            false => Step::Run { count: done + 1 },
+        1 => (0usize..4).prop_map(move |done| if crashes {
+            Step::Crash { done }
+        } else {
+            Step::Run { count: done + 1 }
         }),
     ]
 }

@@ -1,4 +1,9 @@
 //! Single promises, one test each; field cases are named by what was seen in the field.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code outside of test functions"
+)]
 
 mod world;
 

@@ -249,19 +249,18 @@ impl Queue {
     pub(super) fn place(&mut self, init: Init, bounds: &Bounds, out: &mut Actions) {
         let (min, max) = (bounds.min.get(), bounds.max.get());
         let stored = bounds.stored.map(QueueOffset::get);
-        let position = match self.position {
-            Some(position) => position.max(stored.unwrap_or(0)),
-            None => {
-                let first = stored.unwrap_or(match init {
-                    Init::Max if !(min == 0 && bounds.first_in_memory) => max.saturating_sub(1),
-                    _ => min,
-                });
-                self.committed = first;
-                if stored.is_none() {
-                    out.push(Action::Commit(QueueOffset::new(first)));
-                }
-                first
+        let position = if let Some(position) = self.position {
+            position.max(stored.unwrap_or(0))
+        } else {
+            let first = stored.unwrap_or(match init {
+                Init::Max if !(min == 0 && bounds.first_in_memory) => max.saturating_sub(1),
+                _ => min,
+            });
+            self.committed = first;
+            if stored.is_none() {
+                out.push(Action::Commit(QueueOffset::new(first)));
             }
+            first
         };
         self.position = Some(position.max(min));
         self.advance_commit(out);

@@ -479,13 +479,13 @@ impl World {
             }
             Action::Redeliver(message) => {
                 let copied = self.copy(queue, message.offset.get(), false);
-                if !answer {
-                    let copied = self.disk.logs[&queue][message.offset.get() as usize];
-                    self.fates.get_mut(&copied.id).unwrap().doubled = true;
-                } else {
+                if answer {
                     self.with(queue, |machine, now, out| {
                         machine.redelivered(now, message, copied, out);
                     });
+                } else {
+                    let copied = self.disk.logs[&queue][message.offset.get() as usize];
+                    self.fates.get_mut(&copied.id).unwrap().doubled = true;
                 }
             }
             Action::DeadLetter(offset) => {
@@ -504,7 +504,7 @@ impl World {
         let key = write.key;
         if self.fail_writes {
             self.with(queue, |machine, now, out| {
-                machine.record_failed(now, key, out)
+                machine.record_failed(now, key, out);
             });
             return;
         }
@@ -525,7 +525,7 @@ impl World {
         if answer {
             self.revive.note(at, 1);
             self.with(queue, |machine, _, out| {
-                machine.record_written(key, at, out)
+                machine.record_written(key, at, out);
             });
         }
     }
@@ -709,7 +709,7 @@ impl World {
     }
 
     fn open_records(&self) -> BTreeSet<(u32, u64)> {
-        let mut open = BTreeMap::new();
+        let mut open = BTreeSet::new();
         let from = self.disk.revive_from as usize;
         for record in self.disk.revive.iter().skip(from) {
             match record {
@@ -721,7 +721,7 @@ impl World {
                     ..
                 } => {
                     for &(offset, _) in messages.iter().filter(|(_, open)| *open) {
-                        open.insert((*queue, *start, *pop_time, offset), ());
+                        open.insert((*queue, *start, *pop_time, offset));
                     }
                 }
                 Record::Acks {
@@ -736,7 +736,7 @@ impl World {
                 }
             }
         }
-        open.into_keys()
+        open.into_iter()
             .map(|(queue, _, _, offset)| (queue, offset))
             .collect()
     }

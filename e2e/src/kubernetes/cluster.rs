@@ -29,7 +29,8 @@ pub(super) struct KubeCluster {
     nodes: Vec<String>,
     // In the order in which they are dropped: nodes, daemon, folder.
     own: Option<OwnCluster>,
-    _docker: Option<Docker>,
+    #[expect(dead_code, reason = "its drop ends the daemon")]
+    docker_daemon: Option<Docker>,
     folder: tempfile::TempDir,
     /// Tells how far a test is.
     pub(super) progress: Progress,
@@ -48,7 +49,7 @@ impl KubeCluster {
             image: (IMAGE.to_owned(), version),
             nodes: Vec::new(),
             own: None,
-            _docker: None,
+            docker_daemon: None,
             folder,
             progress,
         };
@@ -73,7 +74,7 @@ impl KubeCluster {
         if keep {
             daemon.keep();
         }
-        self._docker = Some(daemon);
+        self.docker_daemon = Some(daemon);
         self.progress.say("node image");
         let (image, kubectl) = tools::node_image()?;
         self.kubectl = kubectl;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 /// Bit of `CAP_SYS_RESOURCE`, without which Docker before 23 cannot start privileged containers.
 const SYS_RESOURCE: u64 = 1 << 24;
 

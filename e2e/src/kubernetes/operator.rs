@@ -10,7 +10,7 @@ pub(super) const RELEASE: &str = "rocketmq-operator";
 pub(super) const NAMESPACE: &str = "rocketmq-e2e-operator";
 const CRDS: &str = "rocketmq-operator-crds";
 /// From an edit of the Deployment to its end.
-pub(super) const ROLL: Duration = Duration::from_secs(120);
+pub(super) const ROLL: Duration = Duration::from_mins(2);
 
 /// Installs or upgrades both charts and waits until the operator works.
 pub(super) fn install(cluster: &KubeCluster) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const WORKERS: usize = 2;
-const START: Duration = Duration::from_secs(600);
+const START: Duration = Duration::from_mins(10);
 const LABEL: &str = "rocketmq-e2e";
 /// Name of a cluster that is kept between runs.
 const KEPT: &str = "rmq-e2e";

@@ -51,7 +51,7 @@ pub(super) fn start(
     let arguments = serde_json::to_string(words).context("words as JSON")?;
     let image = cluster.image_name();
     cluster.apply(&format!(
-        r#"
+        r"
 apiVersion: v1
 kind: Pod
 metadata: {{name: {name}, namespace: {namespace}, labels: {{app: tool}}}}
@@ -67,7 +67,7 @@ spec:
     imagePullPolicy: IfNotPresent
     args: {arguments}
     securityContext: {CONTAINER_SECURITY}
-"#
+"
     ))?;
     Ok(name)
 }

@@ -12,9 +12,9 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// From a manifest to Ready.
-pub(super) const READY: Duration = Duration::from_secs(120);
+pub(super) const READY: Duration = Duration::from_mins(2);
 /// From an edit to its end, where pods are started.
-pub(super) const CHANGE: Duration = Duration::from_secs(180);
+pub(super) const CHANGE: Duration = Duration::from_mins(3);
 const TOOLBOX: &str = "toolbox";
 
 /// A cluster in a namespace of its own.

@@ -204,7 +204,7 @@ fn rights_never_given(charts: &Charts) -> anyhow::Result<()> {
         let roles = [of_kind(&objects, "Role"), of_kind(&objects, "ClusterRole")].concat();
         for rule in roles
             .iter()
-            .flat_map(|role| role["rules"].as_array())
+            .filter_map(|role| role["rules"].as_array())
             .flatten()
         {
             for list in ["resources", "verbs", "apiGroups"] {

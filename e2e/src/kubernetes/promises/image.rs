@@ -8,7 +8,7 @@ use super::super::namespace::Namespace;
 use super::super::pod;
 use std::time::Duration;
 
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 pub(super) fn check(cluster: &KubeCluster) -> Found {
     let namespace = Namespace::new(cluster, "image")?;

@@ -13,7 +13,7 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
     let (cluster, _) = RocketMq::up(kube, "objects", spec)?;
     let namespace = cluster.namespace();
     kube.apply(&format!(
-        r#"
+        r"
 apiVersion: rocketmq.rs/v1alpha1
 kind: Topic
 metadata: {{name: kept, namespace: {namespace}}}
@@ -28,7 +28,7 @@ apiVersion: rocketmq.rs/v1alpha1
 kind: ConsumerGroup
 metadata: {{name: billing, namespace: {namespace}}}
 spec: {{cluster: objects}}
-"#
+"
     ))?;
     for (kind, name) in [("rmqt", "kept"), ("rmqt", "gone"), ("rmqcg", "billing")] {
         kube.until_object(

@@ -40,7 +40,7 @@ const KINDS: &[&str] = &[
 pub(super) fn check(kube: &KubeCluster) -> Found {
     let spec = "{version: 0.1.0, brokers: {groups: 2, replicasPerGroup: 0, storage: {size: 1Gi}}}";
     let (cluster, _) = RocketMq::up(kube, "rest", spec)?;
-    let limit = Duration::from_secs(120);
+    let limit = Duration::from_mins(2);
     cluster.until(limit, "nothing is left to do", |object| {
         super::super::rocketmq::is(object, "Quiesced")
     })?;

@@ -20,11 +20,11 @@ pub(crate) fn ids(raw: &[u64]) -> BTreeSet<BrokerId> {
 }
 
 pub(crate) fn group() -> BrokerName {
-    BrokerName::parse("g").unwrap()
+    BrokerName::parse("g").expect("a name")
 }
 
 pub(crate) fn cluster() -> ClusterName {
-    ClusterName::parse("c").unwrap()
+    ClusterName::parse("c").expect("a name")
 }
 
 pub(crate) fn apply_id(broker: u64, check_code: &str) -> Command {

@@ -196,7 +196,7 @@ mod tests {
             topic.read_queue_nums = 4;
         }
         assert!(one.hashes().is_disjoint(&other.hashes()));
-        let group = rmq_protocol::body::SubscriptionGroupConfig::named("a");
+        let group = SubscriptionGroupConfig::named("a");
         other.groups.insert("a".to_owned(), group);
         assert_eq!(other.hashes().len(), 2);
     }

@@ -50,10 +50,8 @@ fn ask(url: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(ONE_ANSWER))?;
     stream.set_write_timeout(Some(ONE_ANSWER))?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-    )?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream
         .take(ANSWER_BYTES_MAX)
@@ -82,9 +80,15 @@ mod tests {
         std::thread::spawn(move || {
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut request = [0; 1024];
-                let length = stream.read(&mut request).unwrap();
-                assert!(request[..length].starts_with(b"GET /readyz HTTP/1.1\r\n"));
+                let mut request = Vec::new();
+                let mut part = [0; 1024];
+                // A request may come in pieces.
+                while !request.ends_with(b"\r\n\r\n") {
+                    let length = stream.read(&mut part).unwrap();
+                    assert!(length > 0, "the request ended early");
+                    request.extend_from_slice(&part[..length]);
+                }
+                assert!(request.starts_with(b"GET /readyz HTTP/1.1\r\n"));
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });

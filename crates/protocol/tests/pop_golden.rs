@@ -12,7 +12,7 @@ use rmq_protocol::pop::{
 const NOT_OURS: [&str; 2] = ["polling_key", "batch_ack_key"];
 
 fn text(name: &str) -> String {
-    String::from_utf8(fixture(POP, name).expect(name)).unwrap()
+    String::from_utf8(fixture(POP, name).expect(name)).expect("a text")
 }
 
 #[test]

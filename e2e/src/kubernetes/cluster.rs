@@ -29,7 +29,6 @@ pub(super) struct KubeCluster {
     nodes: Vec<String>,
     // In the order in which they are dropped: nodes, daemon, folder.
     own: Option<OwnCluster>,
-    #[expect(dead_code, reason = "its drop ends the daemon")]
     docker_daemon: Option<Docker>,
     folder: tempfile::TempDir,
     /// Tells how far a test is.

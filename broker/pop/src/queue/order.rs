@@ -18,7 +18,7 @@ use crate::{
     action::{Action, Actions, Copied},
     checkpoint::{Checkpoint, MESSAGES_MAX},
     redelivery,
-    time::Now,
+    time::{Invisible, Now},
 };
 
 /// What became of an ack of an ordered group.
@@ -236,24 +236,7 @@ impl Queue {
             .collect();
         self.order = Some(batch);
         self.advance_commit(out);
-        if given.is_empty() {
-            return Popped::Nothing;
-        }
-        let again = given.iter().filter(|one| one.count > 0);
-        Popped::Messages(Batch {
-            start: QueueOffset::new(given[0].offset),
-            pop_time: Timestamp::from_millis(pop_time),
-            invisible_millis: invisible.millis(),
-            revive_queue: Lock::order_revive_queue(),
-            messages: given
-                .iter()
-                .map(|one| QueueOffset::new(one.offset))
-                .collect(),
-            counts: again
-                .map(|one| (QueueOffset::new(one.offset), one.count))
-                .collect(),
-            count_min: given.iter().map(|one| one.count).min().unwrap_or(0),
-        })
+        handed_out(&given, pop_time, invisible)
     }
 
     fn first_batch(&mut self, lock: &Lock, offsets: &[u64], next: u64) -> OrderBatch {
@@ -476,4 +459,26 @@ impl Queue {
             failures: 0,
         });
     }
+}
+
+/// What the consumer gets of an ordered batch.
+fn handed_out(given: &[Member], pop_time: i64, invisible: Invisible) -> Popped {
+    let Some(first) = given.first() else {
+        return Popped::Nothing;
+    };
+    let again = given.iter().filter(|one| one.count > 0);
+    Popped::Messages(Batch {
+        start: QueueOffset::new(first.offset),
+        pop_time: Timestamp::from_millis(pop_time),
+        invisible_millis: invisible.millis(),
+        revive_queue: Lock::order_revive_queue(),
+        messages: given
+            .iter()
+            .map(|one| QueueOffset::new(one.offset))
+            .collect(),
+        counts: again
+            .map(|one| (QueueOffset::new(one.offset), one.count))
+            .collect(),
+        count_min: given.iter().map(|one| one.count).min().unwrap_or(0),
+    })
 }

@@ -4,10 +4,12 @@
 //! and never to a set without itself or with a broker that is not alive. The refusals come in the
 //! Java controller's order.
 
+use rmq_types::{BrokerId, MasterEpoch, SyncStateSetEpoch};
+
 use crate::{
     command::{AlterSyncStateSet, Settle},
     outcome::{Outcome, Refusal},
-    state::State,
+    state::{BrokerGroup, State},
 };
 
 pub(crate) fn alter(state: &mut State, command: &AlterSyncStateSet) -> Result<Outcome, Refusal> {
@@ -16,24 +18,16 @@ pub(crate) fn alter(state: &mut State, command: &AlterSyncStateSet) -> Result<Ou
     if command.set == group.set && !command.renew {
         return Err(Refusal::SetUnalterable("the set is the present one"));
     }
-    if group.master != Some(command.master) {
-        return Err(Refusal::InvalidMaster);
-    }
-    if command.master_epoch != group.epoch {
-        return Err(Refusal::FencedMasterEpoch {
-            current: group.epoch,
-        });
-    }
-    if command.set_epoch != group.set_epoch {
-        return Err(Refusal::FencedSetEpoch {
-            current: group.set_epoch,
-        });
-    }
-    let unknown = |id: &&rmq_types::BrokerId| !group.replicas.contains_key(*id);
+    in_force(
+        group,
+        command.master,
+        (command.master_epoch, command.set_epoch),
+    )?;
+    let unknown = |id: &&BrokerId| !group.replicas.contains_key(*id);
     if let Some(id) = command.set.iter().find(unknown) {
         return Err(Refusal::InvalidReplica(*id));
     }
-    let dead = |id: &&rmq_types::BrokerId| !command.alive.contains(*id);
+    let dead = |id: &&BrokerId| !command.alive.contains(*id);
     if let Some(id) = command.set.iter().find(dead).filter(|_| !command.renew) {
         return Err(Refusal::NotAlive(*id));
     }
@@ -59,19 +53,33 @@ pub(crate) fn alter(state: &mut State, command: &AlterSyncStateSet) -> Result<Ou
 pub(crate) fn settle(state: &mut State, command: &Settle) -> Result<Outcome, Refusal> {
     let group = state.groups.get_mut(&command.group);
     let group = group.ok_or(Refusal::NotRegistered)?;
-    if group.master != Some(command.master) {
+    in_force(
+        group,
+        command.master,
+        (command.master_epoch, command.set_epoch),
+    )?;
+    group.unsettled = None;
+    Ok(Outcome::Settled)
+}
+
+/// Refuses a command that does not speak of the present master in its epoch and of the present set.
+fn in_force(
+    group: &BrokerGroup,
+    master: BrokerId,
+    (epoch, set_epoch): (MasterEpoch, SyncStateSetEpoch),
+) -> Result<(), Refusal> {
+    if group.master != Some(master) {
         return Err(Refusal::InvalidMaster);
     }
-    if command.master_epoch != group.epoch {
+    if epoch != group.epoch {
         return Err(Refusal::FencedMasterEpoch {
             current: group.epoch,
         });
     }
-    if command.set_epoch != group.set_epoch {
+    if set_epoch != group.set_epoch {
         return Err(Refusal::FencedSetEpoch {
             current: group.set_epoch,
         });
     }
-    group.unsettled = None;
-    Ok(Outcome::Settled)
+    Ok(())
 }

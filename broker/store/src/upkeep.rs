@@ -28,8 +28,6 @@ const ROUND_SHARE: u32 = 20;
 const ROUND_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Queue files that are forced one by one; beyond it the whole file system is.
 const SYNC_FILES_MAX: usize = 64;
-/// Times that a flush waits for more appends.
-const GATHER_TURNS: usize = 32;
 /// Queues written between two pauses.
 const PACE_QUEUES: usize = 128;
 
@@ -165,7 +163,6 @@ fn flush_loop(core: &Core, stop: &Stop) {
                     thread::park_timeout(Duration::from_secs(1));
                 }
                 core.flusher_waits.store(false, Ordering::Relaxed);
-                gather(core);
                 if core.flush_log().is_err() && stop.wait(Duration::from_secs(1)) {
                     break;
                 }
@@ -174,20 +171,6 @@ fn flush_loop(core: &Core, stop: &Stop) {
     }
     // Poisoned or not, the error was reported where it happened.
     let _ = core.flush_log();
-}
-
-/// Lets others run while their appends come in, so that one flush serves them all; one that nobody
-/// follows is not held up.
-fn gather(core: &Core) {
-    let mut end = core.end();
-    for _ in 0..GATHER_TURNS {
-        thread::yield_now();
-        let now = core.end();
-        if now == end {
-            break;
-        }
-        end = now;
-    }
 }
 
 fn upkeep_loop(core: &Core, stop: &Stop) {

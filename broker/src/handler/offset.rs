@@ -47,7 +47,11 @@ pub(crate) fn query(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         .unwrap_or(-1);
     let from_start = header.set_zero_if_not_found != Some(false) && min <= 0 && {
         // A new group reads a small topic from its beginning: message 0 is not far back yet.
-        let first = core.store.log_offset_of(&header.topic, queue, 0);
+        // A queue that cannot be read is no new one: "not found" would let the group begin at the end.
+        let first = core
+            .store
+            .log_offset_of(&header.topic, queue, 0)
+            .map_err(|error| Failure::system(format!("queue {queue} cannot be read: {error}")))?;
         let end = core.store.max_offset().get();
         first.is_some_and(|first| end - first.get() < core.memory_window)
     };

@@ -206,14 +206,25 @@ impl MessageStore {
         read::stored_at(self.core(), self.core().chain.min()).ok()
     }
 
-    /// Log offset of a message of a queue.
-    pub fn log_offset_of(&self, topic: &str, queue_id: u32, index: i64) -> Option<CommitLogOffset> {
+    /// Log offset of a message of a queue; `None` if there is no such message.
+    ///
+    /// # Errors
+    /// If the queue's file cannot be read: whether there is a message is then not known.
+    pub fn log_offset_of(
+        &self,
+        topic: &str,
+        queue_id: u32,
+        index: i64,
+    ) -> std::io::Result<Option<CommitLogOffset>> {
         let core = self.core();
-        let queue = core.table.get(topic, queue_id)?;
-        let unit = queue
-            .unit(&core.table.files, u64::try_from(index).ok()?)
-            .ok()??;
-        (!unit.is_blank()).then_some(CommitLogOffset::new(unit.offset))
+        let (Some(queue), Ok(index)) = (core.table.get(topic, queue_id), u64::try_from(index))
+        else {
+            return Ok(None);
+        };
+        let unit = queue.unit(&core.table.files, index)?;
+        Ok(unit
+            .filter(|unit| !unit.is_blank())
+            .map(|unit| CommitLogOffset::new(unit.offset)))
     }
 
     /// One entry of a queue: log offset, record size, tags code. `None` if there is none.

@@ -318,7 +318,7 @@ fn expired_files_go_with_their_queue_and_index_files() {
 
     let min = store.min_queue_offset("T", 0).unwrap();
     assert!(min > 0);
-    let first = store.log_offset_of("T", 0, min).unwrap();
+    let first = store.log_offset_of("T", 0, min).unwrap().unwrap();
     assert!(first >= store.min_offset());
     let outcome = store.read(&request("T", 0, 0));
     assert_eq!(

@@ -7,6 +7,7 @@
 use super::{Case, Outcome};
 use crate::cluster::program;
 use crate::java::{JavaServer, JavaTools};
+use crate::poll;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -214,7 +215,12 @@ fn bodies(messages: &[Value]) -> Vec<&str> {
 }
 
 fn cluster(admin: &Admin<'_>) -> anyhow::Result<()> {
-    let view = admin.one(&["cluster"])?;
+    // A Java broker has no rate before its first ten samples, one a second.
+    let mut view = Value::Null;
+    poll::until(SOON, "a rate of the Java broker", || {
+        view = admin.one(&["cluster"])?;
+        Ok(view["brokers"][0]["inTps"].is_number())
+    })?;
     let broker = &view["brokers"][0];
     same("the cluster", &broker["cluster"], &json!(admin.cluster))?;
     same("the broker", &broker["broker"], &json!("java-a"))?;

@@ -131,10 +131,27 @@ class LitePullConsumerTest extends ClusterTest {
 
     private Set<String> poll(DefaultLitePullConsumer consumer, int count) {
         Set<String> got = new LinkedHashSet<>();
-        Await.until(LIMIT, count + " polled messages", () -> {
-            consumer.poll(1_000).forEach(message -> got.add(text(message)));
-            return got.size() >= count;
-        });
+        // Which queue gave how many, and when: what a failure needs to be understood.
+        StringBuilder polls = new StringBuilder();
+        long start = System.nanoTime();
+        try {
+            Await.until(LIMIT, count + " polled messages", () -> {
+                for (MessageExt message : consumer.poll(1_000)) {
+                    got.add(text(message));
+                    polls.append(' ').append(message.getQueueId()).append(':').append(message.getQueueOffset())
+                        .append('@').append((System.nanoTime() - start) / 1_000_000).append("ms");
+                }
+                return got.size() >= count;
+            });
+        } catch (AssertionError e) {
+            String held = "?";
+            try {
+                held = consumer.assignment().toString();
+            } catch (Exception unknown) {
+                e.addSuppressed(unknown);
+            }
+            throw new AssertionError(e.getMessage() + "; got " + got.size() + ":" + polls + "; assigned " + held, e);
+        }
         return got;
     }
 

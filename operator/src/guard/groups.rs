@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** nothing that holds messages goes unless it was empty, or the user said that it may.
 
-use super::{Case, Invariant, Refusal};
+use super::{Case, Invariant, Metadata, Refusal, metadata};
 use crate::observe::{GroupSeen, VolumePhase};
 use crate::plan::Step;
 use rmq_operator_api::ScaleInPolicy;
@@ -36,7 +36,15 @@ impl Case<'_> {
         let other = group
             .known_brokers()
             .any(|(seen, broker)| seen != ordinal && broker.takes_sends() && broker.broker_id == 0);
-        self.ensure(!other, Invariant::I1, "another member takes sends")
+        self.ensure(!other, Invariant::I1, "another member takes sends")?;
+        match metadata(self.observed, self.desired, index) {
+            Metadata::Complete => Ok(()),
+            Metadata::MissingFrom(from) => self.refuse(
+                Invariant::I18,
+                format!("group {from} has topics or consumer groups that it lacks"),
+            ),
+            Metadata::Unknown(why) => self.refuse(Invariant::I18, why),
+        }
     }
 
     pub(super) fn close(&self, index: i32) -> Result<(), Refusal> {

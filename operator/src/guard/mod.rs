@@ -4,7 +4,10 @@
 //! again with a fresh look right before anything that cannot be undone.
 
 mod groups;
+mod metadata;
 mod pods;
+
+pub(crate) use metadata::{Metadata, metadata};
 
 use crate::observe::Observed;
 use crate::plan::{Component, Desired, Step};

@@ -5,6 +5,7 @@
 
 use super::name_servers::{different, same_value, some_ready};
 use super::{Component, Draft, GroupWanted, Step, WaitKind, labels, volumes};
+use crate::guard::{self, Metadata};
 use crate::observe::model::KEY_NAME_SERVERS;
 use crate::observe::{BrokerSeen, GroupSeen, ObjectsState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,6 +127,7 @@ fn take_refused(keys: &mut BTreeMap<String, String>, broker: &BrokerSeen) -> Vec
     refused
 }
 
+/// Opens it; the guard looks at topics and consumer groups once more, right before.
 fn open(draft: &mut Draft<'_>, index: i32, seen: &GroupSeen) {
     let Some((ordinal, broker)) = seen
         .master()
@@ -137,7 +139,7 @@ fn open(draft: &mut Draft<'_>, index: i32, seen: &GroupSeen) {
         return;
     }
     let group = index;
-    match metadata(draft, index, seen, broker) {
+    match guard::metadata(draft.observed, draft.desired, index) {
         Metadata::Complete => {
             draft.step(Step::OpenGroup { group, ordinal });
         }
@@ -149,43 +151,5 @@ fn open(draft: &mut Draft<'_>, index: i32, seen: &GroupSeen) {
         Metadata::Unknown(reason) => {
             draft.wait(Component::Group(group), None, WaitKind::Opening, reason);
         }
-    }
-}
-
-enum Metadata {
-    /// It has what open groups have.
-    Complete,
-    /// That group has more.
-    MissingFrom(i32),
-    /// Nobody can say.
-    Unknown(&'static str),
-}
-
-fn metadata(draft: &Draft<'_>, index: i32, seen: &GroupSeen, broker: &BrokerSeen) -> Metadata {
-    let Some(has) = &broker.metadata else {
-        return Metadata::Unknown("its topics and consumer groups cannot be read");
-    };
-    let others = || {
-        draft
-            .observed
-            .groups
-            .iter()
-            .filter(|(other, _)| **other != index)
-    };
-    let reference = others()
-        .filter_map(|(other, group)| {
-            let master = group.broker(group.master()?)?;
-            (group.opened || master.takes_sends()).then_some((*other, master.metadata.as_ref()?))
-        })
-        // A group that is wanted is the better source; one that drains is better than none.
-        .min_by_key(|(other, _)| (!draft.desired.groups.contains_key(other), *other));
-    match reference {
-        Some((_, all)) if all.is_subset(has) => Metadata::Complete,
-        Some((from, _)) => Metadata::MissingFrom(from),
-        None if !draft.observed.opened_once() => Metadata::Complete,
-        // It was open, and what it has is its own; or there is nobody else at all.
-        None if seen.opened && !has.is_empty() => Metadata::Complete,
-        None if others().all(|(_, group)| !group.opened) => Metadata::Complete,
-        None => Metadata::Unknown("no open group answers from which topics could be copied"),
     }
 }

@@ -210,6 +210,13 @@ impl Step {
         )
     }
 
+    /// Whether it rests on what may have changed since the plan was made, so that the guard has to
+    /// see a fresh look right before: what cannot be undone, and the opening of a group.
+    #[must_use]
+    pub const fn needs_fresh_look(&self) -> bool {
+        self.is_disruptive() || matches!(self, Self::OpenGroup { .. })
+    }
+
     /// The part that it touches.
     #[must_use]
     pub const fn component(&self) -> Component {

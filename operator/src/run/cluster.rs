@@ -143,7 +143,7 @@ async fn carry_out(hands: &Hands<'_>, plan: &Plan) -> Vec<(Component, StepError)
         if failed.contains(&component) {
             continue;
         }
-        let result = if step.is_disruptive() {
+        let result = if step.needs_fresh_look() {
             with_fresh_look(hands, step, &taken).await
         } else {
             hands.take(step).await
@@ -164,7 +164,7 @@ async fn carry_out(hands: &Hands<'_>, plan: &Plan) -> Vec<(Component, StepError)
     failures
 }
 
-/// Looks again right before something that cannot be undone, and asks the guard once more.
+/// Looks again right before a step that rests on what may have changed, and asks the guard once more.
 async fn with_fresh_look(hands: &Hands<'_>, step: &Step, taken: &[Step]) -> Result<(), StepError> {
     let fresh = Box::pin(observe::look(hands.parts)).await;
     let about = hands.parts.cluster.object_ref(&());

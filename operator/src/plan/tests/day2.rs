@@ -155,6 +155,35 @@ fn a_group_that_is_added_stays_read_only_until_it_has_every_topic() {
 }
 
 #[test]
+fn a_topic_made_after_the_copy_keeps_a_group_closed_although_an_old_plan_opens_it() {
+    let (mut world, _) = running("brokers: {groups: 1}");
+    world.metadata.insert(0, [11].into());
+    let two = desired("brokers: {groups: 2}");
+    let open = Step::OpenGroup {
+        group: 1,
+        ordinal: 0,
+    };
+    let said = |world: &World, step| guard::check(&world.observed, &two, step, &[]);
+    for _ in 0..20 {
+        world.settle(&two, 5_000);
+        let steps = plan(&world.observed, &two, world.now).steps;
+        if steps.contains(&open) {
+            break;
+        }
+        steps.iter().for_each(|step| world.apply(step, &two));
+    }
+    assert_eq!(said(&world, &open), Ok(()));
+    world.metadata.entry(0).or_default().insert(12);
+    world.settle(&two, 0);
+    assert!(open.needs_fresh_look());
+    let refusal = said(&world, &open).unwrap_err();
+    assert_eq!(refusal.invariant, guard::Invariant::I18, "{refusal}");
+    run(&mut world, &two);
+    assert!(world.observed.groups[&1].is_writable());
+    assert_eq!(world.metadata[&1], [11, 12].into());
+}
+
+#[test]
 fn a_group_waits_when_nobody_answers_from_whom_topics_could_be_copied() {
     let (mut world, _) = running("brokers: {groups: 1}");
     world.metadata.insert(0, [11].into());

@@ -14,6 +14,11 @@ pub(crate) fn root() -> PathBuf {
     own.ancestors().nth(2).unwrap_or(own).to_owned()
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Every file that is committed or would be, relative to the root.
 pub(crate) fn files() -> anyhow::Result<Vec<PathBuf>> {
     let output = Command::new("git")

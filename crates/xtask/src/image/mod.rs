@@ -8,7 +8,7 @@ mod elf;
 mod layer;
 mod oci;
 
-use crate::workspace::{root, say};
+use crate::workspace::{self, root, say};
 use anyhow::Context as _;
 use oci::Description;
 use std::path::{Path, PathBuf};
@@ -110,9 +110,10 @@ fn build(profile: &str) -> anyhow::Result<PathBuf> {
         .status()
         .context("cannot start cargo")?;
     anyhow::ensure!(status.success(), "the build ended with {status}");
-    let targets = std::env::var_os("CARGO_TARGET_DIR");
-    let targets = targets.map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(targets.join(target).join(profile).join("rocketmq"))
+    Ok(workspace::target()
+        .join(target)
+        .join(profile)
+        .join("rocketmq"))
 }
 
 fn describe(name: Option<String>) -> anyhow::Result<Description> {

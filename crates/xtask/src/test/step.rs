@@ -4,7 +4,7 @@
 //! failures, where the log is) is in its [`Outcome`].
 
 use super::process;
-use crate::workspace::root;
+use crate::workspace::{self, root};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -203,7 +203,7 @@ fn count_unit_tests(text: &str) -> Outcome {
 }
 
 fn clients(suite: &str, log: &Path, place: &str) -> anyhow::Result<Outcome> {
-    let target = target_folder();
+    let target = workspace::target();
     let report = log.with_extension("report.json");
     // A report of an earlier run must not speak for this one.
     let _ = std::fs::remove_file(&report);
@@ -240,10 +240,6 @@ fn count_cases(report: &Report) -> Outcome {
         }
     }
     outcome
-}
-
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 #[cfg(test)]

@@ -5,11 +5,23 @@
 use super::Finding;
 use crate::{charts, workspace};
 use anyhow::Context as _;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 const CRDS: &str = "crds";
 const GENERATE: &str = "cargo run --quiet --package rocketmq -- crd";
+/// Builds the program with the features that the tests are built with (a test beside it brings those
+/// of the tests in): what is compiled here is not compiled once more for them.
+const BUILD: &[&str] = &[
+    "build",
+    "--quiet",
+    "--workspace",
+    "--bin",
+    "rocketmq",
+    "--test",
+    "program",
+];
 
 /// Compares what charts have of `crds/`.
 pub(super) fn charts() -> anyhow::Result<Vec<Finding>> {
@@ -24,23 +36,29 @@ pub(super) fn charts() -> anyhow::Result<Vec<Finding>> {
 pub(super) fn check() -> anyhow::Result<Vec<Finding>> {
     let folder = workspace::root().join(CRDS);
     let committed = joined(&folder)?;
-    let mut words = GENERATE.split(' ');
-    let program = words.next().unwrap_or_default();
-    let output = Command::new(program)
-        .args(words)
-        .current_dir(workspace::root())
-        .output()
-        .context("cannot start cargo")?;
-    anyhow::ensure!(
-        output.status.success(),
-        "`{GENERATE}` failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    run("cargo", BUILD)?;
+    let program = workspace::target().join("debug/rocketmq");
+    let output = run(program, &["crd"])?;
     if committed == output.stdout {
         return Ok(Vec::new());
     }
     let problem = format!("is not what the types say: run `{GENERATE} --dir {CRDS}`");
     Ok(vec![Finding::new(Path::new(CRDS), 0, problem)])
+}
+
+fn run(program: impl AsRef<OsStr>, args: &[&str]) -> anyhow::Result<Output> {
+    let shown = format!("{} {}", program.as_ref().display(), args.join(" "));
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(workspace::root())
+        .output()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    anyhow::ensure!(
+        output.status.success(),
+        "`{shown}` failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output)
 }
 
 /// The YAML files of `folder` in the order of their names, as one text.

@@ -3,6 +3,8 @@
 //!
 //! **Invariant:** an append meets a page that was never touched only when it has caught up with this
 //! thread; then it makes the pages itself. What is made ahead follows the pace of the appends.
+//! With sync flush, zeros are written and forced to the disk ahead: the flush of a group then changes
+//! no metadata and waits for no journal.
 
 use std::{
     io,
@@ -105,13 +107,17 @@ fn step(core: &Core, segment: &Segment, from: u64, upto: u64) -> io::Result<()> 
     // Space in one go, since each one may wait for the file system's journal; pages in steps, so
     // that an append that has caught up waits for no more than one.
     segment.allocate(from, upto, &core.disk)?;
-    let mut at = segment.ready().max(from);
+    let first = segment.ready().max(from);
+    let mut at = first;
     while at < upto {
         at = (at + PREPARE_STEP).min(upto);
         segment.prepare(from, at, &core.disk)?;
         thread::yield_now();
     }
-    Ok(())
+    // The kernel tells of a failed write once: it may have been one of records.
+    segment
+        .settle(first, upto, &core.disk)
+        .inspect_err(|error| core.poison(&format!("commit log sync failed: {error}")))
 }
 
 /// How fast the log grows.

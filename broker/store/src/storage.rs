@@ -7,12 +7,14 @@ use std::{fmt, io, sync::Arc};
 /// What the store is about to do to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiskAction {
-    /// Allocate blocks of the commit log.
+    /// Allocate blocks of the commit log, and with sync flush write zeros into them.
     AllocateLog,
     /// Write records of the commit log (sync flush only; otherwise they are stored into a mapping).
     WriteLog,
     /// Force the commit log to the disk.
     SyncLog,
+    /// Force zeros of the commit log to the disk, ahead of its records (sync flush only).
+    SettleLog,
     /// Write consume queue entries.
     WriteQueue,
     /// Force consume queues to the disk.

@@ -137,6 +137,25 @@ fn under_sync_flush_nothing_is_told_durable_that_failed() {
 }
 
 #[test]
+fn under_sync_flush_zeros_that_cannot_be_forced_ahead_poison_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = Fault::new(DiskAction::SettleLog, EIO);
+    fault.set(true);
+    let heard = Arc::new(Heard::default());
+    let options = StoreOptions {
+        faults: Some(fault),
+        flush: FlushMode::Sync,
+        ..options(dir.path())
+    };
+    let (store, _) = MessageStore::open(options, heard.clone(), HandClock::at(1)).unwrap();
+    heard.wait(|told| !told.poisoned.is_empty());
+    assert!(matches!(
+        store.append_one(&message("T", 0, b"1", b"")),
+        Err(AppendError::Poisoned(_))
+    ));
+}
+
+#[test]
 fn under_sync_flush_a_failed_write_of_the_log_fails_its_whole_group_and_poisons_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let fault = Fault::new(DiskAction::WriteLog, EIO);

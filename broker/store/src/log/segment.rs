@@ -109,8 +109,9 @@ impl Segment {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Allocates up to `upto` (a position in the file), and populates if the writer stores into the
-    /// mapping; `from` is where the writer stands, which spares pages that hold records already.
+    /// Makes bytes ready up to `upto` (a position in the file): takes their space, then touches the
+    /// pages if the writer stores into the mapping, or writes zeros if it writes by calls. `from` is
+    /// where the writer stands, which spares pages that hold records already.
     pub(crate) fn prepare(&self, from: u64, upto: u64, disk: &Disk) -> io::Result<()> {
         let _one_at_a_time = crate::lock::lock(&self.preparing);
         let (start, upto) = self.unready(from, upto);
@@ -118,9 +119,19 @@ impl Segment {
             return Ok(());
         }
         self.take_space(start, upto, disk)?;
-        if self.way == Way::Mapped {
-            self.region
-                .populate(start as usize, (upto - start) as usize);
+        match self.way {
+            Way::Mapped => self
+                .region
+                .populate(start as usize, (upto - start) as usize),
+            Way::Written => {
+                // Records lie below the writer, and below what was ready when it gathered them.
+                let blank = self
+                    .ready()
+                    .max(from.next_multiple_of(PAGE as u64))
+                    .min(upto);
+                self.region
+                    .write_zeros(blank as usize, (upto - blank) as usize)?;
+            }
         }
         self.ready.fetch_max(upto, Ordering::Release);
         Ok(())
@@ -131,6 +142,18 @@ impl Segment {
         let _one_at_a_time = crate::lock::lock(&self.preparing);
         let (start, upto) = self.unready(from, upto);
         self.take_space(start, upto, disk)
+    }
+
+    /// Forces zeros written ahead to the disk, up to `upto`, so that no flush of records has to.
+    ///
+    /// # Errors
+    /// As for every failed sync: what is on the disk is not known.
+    pub(crate) fn settle(&self, from: u64, upto: u64, disk: &Disk) -> io::Result<()> {
+        if self.way == Way::Mapped || upto <= from {
+            return Ok(());
+        }
+        disk.before(DiskAction::SettleLog)?;
+        self.region.sync(from as usize, (upto - from) as usize)
     }
 
     /// Whole pages of `from..upto` that are not ready.

@@ -135,12 +135,19 @@ impl Region {
     /// For file systems without `fallocate`: writing each page's own bytes back would race with the
     /// writer, so only ranges above the watermark come here and they hold zeros.
     fn allocate_by_writing(&self, start: usize, len: usize) -> io::Result<()> {
-        use std::os::unix::fs::FileExt;
-        let zeros = [0u8; PAGE];
         let first = start.max(self.published().next_multiple_of(PAGE));
-        for at in (first..start + len).step_by(PAGE) {
-            self.file
-                .write_all_at(&zeros[..PAGE.min(start + len - at)], at as u64)?;
+        self.write_zeros(first, (start + len).saturating_sub(first))
+    }
+
+    /// Writes zeros, so that the blocks of a range exist with content: what is written over them later
+    /// changes no metadata, and its flush waits for no journal. The range must hold no record, written
+    /// or gathered.
+    pub(crate) fn write_zeros(&self, start: usize, len: usize) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        static ZEROS: [u8; 16 * PAGE] = [0; 16 * PAGE];
+        for at in (start..start + len).step_by(ZEROS.len()) {
+            let part = ZEROS.len().min(start + len - at);
+            self.file.write_all_at(&ZEROS[..part], at as u64)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 use super::process;
 use crate::workspace::{self, root};
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 

@@ -34,6 +34,16 @@ pub enum ConfigError {
     /// The text is no YAML, or no map of keys and values.
     #[error("not a YAML map of keys and values: {0}")]
     Yaml(String),
+    /// One key is written twice, so that nobody can know which value is meant.
+    #[error("line {line}: the key {key} stands already on line {first}: keep one of them")]
+    Twice {
+        /// The second line.
+        line: usize,
+        /// The key as it stands there.
+        key: String,
+        /// The first line.
+        first: usize,
+    },
     /// Nobody knows the key.
     #[error("line {line}: unknown key {key}{}", hint(nearest.as_deref()))]
     UnknownKey {

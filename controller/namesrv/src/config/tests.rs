@@ -125,12 +125,7 @@ fn our_own_form_refuses_what_javas_refuses_in_its_own_spelling() {
         let error = options().parse_as(Form::Yaml, text).unwrap_err();
         assert_eq!(error.to_string(), wanted);
     }
-    for text in [
-        "listenPort=1",
-        "- a",
-        "listen-port: 1\nlisten-port: 2",
-        "a: [",
-    ] {
+    for text in ["listenPort=1", "- a", "a: ["] {
         let error = options().parse_as(Form::Yaml, text).unwrap_err();
         assert!(matches!(error, ConfigError::Yaml(_)), "{text}: {error}");
         assert_eq!(error.to_string().lines().count(), 1, "{error}");
@@ -251,4 +246,14 @@ proptest! {
         let _ = options().parse_as(Form::Yaml, &text);
         let _ = options().updated(text.as_bytes());
     }
+}
+
+#[test]
+fn a_key_that_stands_twice_in_our_form_is_named_with_both_lines() {
+    let text = "listen-port: 1\n# again\n\"listen-port\": 2\n";
+    let error = options().parse_as(Form::Yaml, text).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 3: the key listen-port stands already on line 1: keep one of them"
+    );
 }

@@ -32,11 +32,11 @@ impl Form {
 
 /// The keys of a YAML text in the order of its lines, spelled as they stand there.
 pub(super) fn pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
-    let map: Option<BTreeMap<String, Value>> = serde_saphyr::from_str(text)
-        .map_err(|error| ConfigError::Yaml(error.without_snippet().to_string()))?;
+    let map: Option<BTreeMap<String, Value>> =
+        serde_saphyr::from_str(text).map_err(|error| refused(text, &error))?;
     let mut pairs = Vec::new();
     for (key, value) in map.unwrap_or_default() {
-        let line = line_of(text, &key);
+        let line = lines_of(text, &key).next().unwrap_or(1);
         let value = match value {
             Value::String(text) => text,
             Value::Bool(flag) => flag.to_string(),
@@ -56,14 +56,32 @@ pub(super) fn pairs(text: &str) -> Result<Vec<Property>, ConfigError> {
     Ok(pairs)
 }
 
-/// Where a key of the map stands; 1 if it is written in a way that hides it.
-fn line_of(text: &str, key: &str) -> usize {
-    let starts = |line: &str| {
+fn refused(text: &str, error: &serde_saphyr::Error) -> ConfigError {
+    match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            let mut lines = lines_of(text, key);
+            let first = lines.next().unwrap_or(1);
+            ConfigError::Twice {
+                line: lines.next().unwrap_or(first),
+                key: key.clone(),
+                first,
+            }
+        }
+        other => ConfigError::Yaml(other.to_string()),
+    }
+}
+
+/// Lines on which a key of the map stands, from 1; none if it is written in a way that hides it.
+fn lines_of<'t>(text: &'t str, key: &'t str) -> impl Iterator<Item = usize> + 't {
+    let starts = move |line: &str| {
         let line = line.trim_start().trim_start_matches(['"', '\'']);
         line.strip_prefix(key)
             .is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
     };
-    text.lines().position(starts).map_or(1, |index| index + 1)
+    let lines = text.lines().enumerate();
+    lines
+        .filter(move |(_, line)| starts(line))
+        .map(|(index, _)| index + 1)
 }
 
 /// `listenPort` → `listen-port`, `useTLS` → `use-tls`.

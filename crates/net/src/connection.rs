@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rmq_protocol::remoting::{Command, FLAG_RESPONSE, Serializer};
@@ -40,6 +40,7 @@ pub struct Connection {
     pub(crate) outbound: Outbound,
     pub(crate) pending: Pending,
     last_active: AtomicU32,
+    ended_by_peer: AtomicBool,
 }
 
 impl Connection {
@@ -59,6 +60,7 @@ impl Connection {
             outbound,
             pending,
             last_active,
+            ended_by_peer: AtomicBool::new(false),
         }
     }
 
@@ -151,6 +153,17 @@ impl Connection {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.outbound.phase() < Phase::Draining
+    }
+
+    /// True once the peer's end of the stream came: its process closed the connection or ended. What
+    /// this side closed, what timed out and what was reset on the way says nothing of the peer.
+    #[must_use]
+    pub fn ended_by_peer(&self) -> bool {
+        self.ended_by_peer.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_end_by_peer(&self) {
+        self.ended_by_peer.store(true, Ordering::Release);
     }
 
     pub(crate) fn touch(&self, tick: u32) {

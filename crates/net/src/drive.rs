@@ -156,7 +156,10 @@ impl Driver {
         let outcome = match inbound.poll_read(cx, &mut io.stream, &mut scratch, io.needed) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Err(End::Io(error))),
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(End::Peer)),
+            Poll::Ready(Ok(0)) => {
+                io.conn.note_end_by_peer();
+                Poll::Ready(Err(End::Peer))
+            }
             Poll::Ready(Ok(_)) => {
                 io.conn.touch(io.endpoint.tick());
                 Poll::Ready(inbound.feed(&scratch, |data| io.serve(cx, data)))

@@ -21,6 +21,8 @@ headers! {
         master_broker_id: i64 = "masterBrokerId",
         master_epoch: i32 = "masterEpoch",
         invoke_time: i64 = "invokeTime" or 0,
+        /// Ours: the set is the present one, and only its epoch is to move on.
+        renew: Option<bool> = "rmqRenew",
     }
 
     /// Answer to [`AlterSyncStateSet`]; body `SyncStateSet`.

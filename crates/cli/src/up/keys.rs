@@ -69,7 +69,9 @@ fn name_server_key(field: &Field, key: &str, value: &str, said: &mut Said) {
                 ConfigError::Value { value, problem, .. } => {
                     format!("{value:?} is refused: {problem}")
                 }
-                error @ (ConfigError::Syntax(_) | ConfigError::Yaml(_)) => error.to_string(),
+                error @ (ConfigError::Syntax(_)
+                | ConfigError::Yaml(_)
+                | ConfigError::Twice { .. }) => error.to_string(),
             };
             said.problems.push(format!("{field}: {text}"));
         }

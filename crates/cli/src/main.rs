@@ -7,6 +7,7 @@
 
 mod admin;
 mod broker;
+mod controller;
 mod crd;
 mod health;
 mod namesrv;
@@ -39,6 +40,8 @@ enum Command {
     Namesrv(namesrv::NamesrvArgs),
     /// Run a broker
     Broker(broker::BrokerArgs),
+    /// Run a controller, which with others decides who is master
+    Controller(controller::ControllerArgs),
     /// Run the operator of a Kubernetes cluster
     Operator(operator::OperatorArgs),
     /// Look at and change a running cluster: topics, groups, messages
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Namesrv(args) => namesrv::run(&args),
         Command::Broker(args) => broker::run(&args),
+        Command::Controller(args) => controller::run(&args),
         Command::Operator(args) => operator::run(args),
         Command::Admin(args) => admin::run(args),
         Command::Bench(args) => rmq_bench::run(args),

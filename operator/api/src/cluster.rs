@@ -72,7 +72,9 @@ use std::collections::BTreeMap;
     validation = Rule::new("self.metadata.name.size() <= 40")
         .message("metadata.name must be at most 40 characters: names of pods are made from it"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
-        .message("metadata.name must be lower-case letters, digits and '-', beginning with a letter")
+        .message("metadata.name must be lower-case letters, digits and '-', beginning with a letter"),
+    validation = Rule::new("self.metadata.name.size() + self.spec.brokers.namePrefix.size() <= 47")
+        .message(crate::rules::NAMES_TOGETHER)
 )]
 #[x_kube(
     validation = Rule::new(

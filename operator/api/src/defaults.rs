@@ -41,6 +41,9 @@ pub const PROXY_REPLICAS: i32 = 2;
 pub const PROXY_REPLICAS_RANGE: RangeInclusive<i32> = 1..=64;
 /// Longest `metadata.name`: names of Services and pods are made from it, 63 bytes in all.
 pub const NAME_BYTES_MAX: usize = 40;
+/// Longest `metadata.name` and `brokers.namePrefix` together: the revision of a StatefulSet is a label
+/// of its pods, 63 bytes, made from `<name>-<prefix>-<group>` and a hash of 11.
+pub const NAMES_TOGETHER_BYTES_MAX: usize = 47;
 /// Most keys in a `config` map.
 pub const CONFIG_KEYS_MAX: usize = 256;
 

@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** admission and the operator refuse with the same words.
 
+/// `metadata.name` with `brokers.namePrefix`.
+pub const NAMES_TOGETHER: &str = "metadata.name and brokers.namePrefix must be at most 47 characters \
+                                  together: names of StatefulSets are made from both";
 /// `controller.replicas`.
 pub const CONTROLLERS_ODD: &str = "controller.replicas must be odd";
 /// `brokers.replication.minInSync`.

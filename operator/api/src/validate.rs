@@ -25,6 +25,15 @@ pub fn validate(cluster: &RocketMQCluster) -> Vec<Problem> {
         None | Some("") => found.add(Field::Name, Reason::Missing),
         Some(name) => found.label(Field::Name, name, defaults::NAME_BYTES_MAX),
     }
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    if name.len() + spec.brokers.name_prefix.len() > defaults::NAMES_TOGETHER_BYTES_MAX {
+        found.add(
+            Field::Name,
+            Reason::Rule {
+                says: crate::rules::NAMES_TOGETHER,
+            },
+        );
+    }
     if !is_version(&spec.version) {
         found.add(
             Field::Version,

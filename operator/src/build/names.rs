@@ -126,3 +126,38 @@ impl<'a> Names<'a> {
         self.name_server_addresses().join(";")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_names_keep_the_limits_of_kubernetes() {
+        let of = |name: usize| {
+            let (name, prefix) = ("a".repeat(name), "b".repeat(16));
+            let text = format!(
+                "apiVersion: rocketmq.rs/v1alpha1\nkind: RocketMQCluster\nmetadata: {{name: {name}}}\n\
+                 spec: {{version: 0.1.0, brokers: {{groups: 128, namePrefix: {prefix}}}}}\n"
+            );
+            rmq_operator_api::parse_manifest(&text).unwrap()
+        };
+        let found = rmq_operator_api::validate(&of(32));
+        assert!(
+            found.len() == 1 && found[0].to_string().contains("at most 47"),
+            "{found:?}"
+        );
+        let cluster = of(31);
+        assert_eq!(rmq_operator_api::validate(&cluster), []);
+        let names = Names::of(&cluster);
+        // A revision is the set's name, '-' and ten letters, and a label of 63 bytes.
+        assert_eq!(names.group(127).len() + 11, 63);
+        for name in [
+            names.broker_pod(127, 8),
+            names.group_headless(127),
+            names.replicas(127),
+            names.name_server_headless(),
+        ] {
+            assert!(name.len() <= 63, "{name}");
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! What NameServers and brokers say when they are asked.
 //!
 //! **Invariant:** every question has a deadline, all of them are asked at once, and one that is not
-//! answered is [`Answer::Unknown`] with its reason: never an empty answer.
+//! answered is [`Answer::Unknown`] with its reason: never an empty answer. It is asked a second time
+//! before that, so that one connection that ended does not make a cluster look broken.
 
 use crate::observe::{Answer, Backlog, BrokerSeen, NameServerView};
 use futures::StreamExt as _;
@@ -52,7 +53,7 @@ pub(crate) async fn name_servers(
     futures::stream::iter(asked)
         .map(|ask| async move {
             let view = match &ask.address {
-                Ok(address) => answer(name_server(admin, address).await),
+                Ok(address) => answer(twice(|| name_server(admin, address)).await),
                 Err(reason) => Answer::Unknown(reason.clone()),
             };
             (ask.name, view)
@@ -85,9 +86,11 @@ pub(crate) async fn brokers(
         .map(|ask| async move {
             let (broker, backlog) = match &ask.address {
                 Ok(address) => {
-                    let seen = answer(broker(admin, cluster, address, &ask).await);
+                    let seen = answer(twice(|| broker(admin, cluster, address, &ask)).await);
                     let backlog = match ask.backlog {
-                        Some(policy) => Some(answer(backlog(admin, address, policy).await)),
+                        Some(policy) => {
+                            Some(answer(twice(|| backlog(admin, address, policy)).await))
+                        }
                         None => None,
                     };
                     (seen, backlog)
@@ -107,6 +110,19 @@ pub(crate) async fn brokers(
         .buffer_unordered(AT_ONCE)
         .collect()
         .await
+}
+
+/// Asks once more when no answer came; what was answered, be it a refusal, stands.
+async fn twice<T, F: Future<Output = Result<T, AskError>>>(
+    ask: impl Fn() -> F,
+) -> Result<T, AskError> {
+    match ask().await {
+        Err(AskError::NoAnswer(error)) => {
+            tracing::debug!(%error, "asked again");
+            ask().await
+        }
+        other => other,
+    }
 }
 
 fn answer<T>(result: Result<T, AskError>) -> Answer<T> {
@@ -206,6 +222,7 @@ fn still_to_come(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn messages_that_wait_for_their_time_are_counted() {
@@ -224,6 +241,36 @@ mod tests {
         };
         assert_eq!(registered(&config("10.0.0.1")), "10.0.0.1:10911");
         assert_eq!(registered(&config("fd00::1")), "[fd00::1]:10911");
+    }
+
+    #[tokio::test]
+    async fn what_was_not_answered_is_asked_once_more_and_a_refusal_is_not() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let admin = crate::run::admin::client(std::slice::from_ref(&address));
+        let asked = Cell::new(0);
+        let count = || asked.replace(asked.get() + 1);
+        let second = twice(|| async {
+            match count() {
+                0 => admin.runtime(&address).await.map(|_| "none"),
+                _ => Ok("the second"),
+            }
+        });
+        assert_eq!((second.await.unwrap(), asked.replace(0)), ("the second", 2));
+        let never = twice(|| async {
+            count();
+            admin.runtime(&address).await
+        });
+        assert!(matches!(never.await, Err(AskError::NoAnswer(_))));
+        assert_eq!(asked.replace(0), 2);
+        let refused = twice(|| async {
+            count();
+            let broker = "broker-0".to_owned();
+            Err::<(), _>(AskError::NoMaster { broker })
+        });
+        assert!(refused.await.is_err());
+        assert_eq!(asked.get(), 1);
     }
 
     #[tokio::test]

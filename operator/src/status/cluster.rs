@@ -240,11 +240,16 @@ fn groups(facts: &Facts<'_>) -> GroupCounts {
 }
 
 fn rollout(facts: &Facts<'_>, previous: &RocketMQClusterStatus) -> Option<RolloutStatus> {
-    let total = health::pods(facts).count();
-    if total == 0 {
+    let there = health::pods(facts).count();
+    if there == 0 {
         return None;
     }
-    let outdated = health::pods_outdated(facts);
+    // One that is being replaced may be away for a moment.
+    let sets = facts.observed.groups.values().map(|group| &group.set);
+    let sets = sets.chain([&facts.observed.name_servers.set]).flatten();
+    let wanted: usize = sets.map(|set| set.replicas.max(0) as usize).sum();
+    let total = wanted.max(there);
+    let outdated = health::pods_outdated(facts) + total - there;
     let wait = facts.plan.waits.iter().find(|wait| {
         matches!(
             wait.kind,

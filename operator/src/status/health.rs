@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** each function sets one condition, whatever is there.
 
-use super::conditions::{Conditions, Truth};
+use super::conditions::{Conditions, Truth, find};
 use super::{Facts, texts::sized};
 use crate::observe::{Answer, GroupSeen, PodSeen, VolumePhase};
 use crate::plan::{WaitKind, roll};
@@ -280,13 +280,17 @@ pub(super) fn progressing(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
             .map(|wait| wait.reason.clone())
             .unwrap_or_default()
     };
-    let rolling = pods_outdated(facts) > 0;
+    let outdated = pods_outdated(facts) > 0;
+    let rolling = outdated || last_pods_come_back(facts);
     let (truth, reason, message) = if waits(WaitKind::RolloutHalted).is_some() {
         (Truth::True, R::RolloutPaused, text(WaitKind::RolloutHalted))
     } else if !facts.observed.opened_once() && !facts.desired.hibernated {
         (Truth::True, R::Provisioning, text(WaitKind::Provisioning))
     } else if rolling && waits(WaitKind::Approval).is_some() {
         (Truth::False, R::Idle, text(WaitKind::Approval))
+    } else if rolling && !outdated {
+        let message = "the pods that were replaced last are not ready yet".to_owned();
+        (Truth::True, R::RollingUpdate, message)
     } else if rolling {
         (Truth::True, R::RollingUpdate, text(WaitKind::Rollout))
     } else if let Some(message) = scaling(facts) {
@@ -300,6 +304,24 @@ pub(super) fn progressing(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
         (Truth::False, R::Idle, "nothing is being changed".to_owned())
     };
     conditions.set(T::Progressing, truth, reason, &message);
+}
+
+/// Whether a roll replaced its last pods and they are not ready yet: it is over when they are.
+fn last_pods_come_back(facts: &Facts<'_>) -> bool {
+    let before = facts.previous.map(|status| status.conditions.as_slice());
+    let rolled = before
+        .and_then(|conditions| find(conditions, T::Progressing))
+        .is_some_and(|c| c.status == "True" && c.reason == R::RollingUpdate.as_str());
+    let servers = &facts.observed.name_servers;
+    let wanted = servers.set.as_ref().map_or(0, |set| set.replicas.max(0)) as usize;
+    let up = servers.pods.iter().filter(|pod| pod.is_healthy()).count();
+    rolled
+        && (up < wanted
+            || facts
+                .observed
+                .groups
+                .values()
+                .any(|group| group.unready() > 0))
 }
 
 fn scaling(facts: &Facts<'_>) -> Option<String> {

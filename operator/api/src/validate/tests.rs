@@ -57,6 +57,20 @@ fn a_name_that_cannot_name_pods_is_refused() {
 }
 
 #[test]
+fn a_name_and_a_name_prefix_that_are_too_long_together_are_refused() {
+    let said = |prefix: &str| {
+        let spec = format!("version: 0.1.0\nbrokers: {{namePrefix: {prefix}}}");
+        problems(&"a".repeat(40), &spec)
+    };
+    assert!(said("bbbbbbb").is_empty());
+    let found = said("bbbbbbbb");
+    assert!(
+        found.len() == 1 && found[0].contains("at most 47"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_version_has_three_numbers() {
     for version in [
         "latest", "\"1.2\"", "1.2.x", "1.2.3-", "1.2.3.4", "\"\"", "v1.2.3",

@@ -24,6 +24,7 @@ use crate::{
     handler::{pull, send},
     metrics::{Answered, Outcome, Tally},
     parked::ParkedGroup,
+    pop,
     session::subscription::TagFilter,
     starting::Starting,
 };
@@ -50,6 +51,7 @@ pub(crate) struct HeldPull {
 pub(crate) struct Arrivals {
     core: OnceLock<Weak<Core>>,
     waiting: AtomicUsize,
+    waiting_pops: Arc<AtomicUsize>,
     poisoned: AtomicBool,
     starting: Arc<Starting>,
 }
@@ -73,6 +75,11 @@ impl Arrivals {
         self.waiting.store(count, Ordering::Release);
     }
 
+    /// The number of pops that wait, which is kept elsewhere.
+    pub(crate) fn waiting_pops(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.waiting_pops)
+    }
+
     fn core(&self) -> Option<Arc<Core>> {
         self.core.get().and_then(Weak::upgrade)
     }
@@ -86,10 +93,15 @@ impl StoreListener for Arrivals {
             }
             return;
         }
-        if self.waiting.load(Ordering::Acquire) == 0 {
+        let pulls = self.waiting.load(Ordering::Acquire);
+        if pulls == 0 && self.waiting_pops.load(Ordering::Acquire) == 0 {
             return;
         }
         let Some(core) = self.core() else { return };
+        pop::arrived(&core, topic, queue_id, arrivals);
+        if pulls == 0 {
+            return;
+        }
         let Some(last) = arrivals.last() else { return };
         let end = last.queue_offset.get() as i64 + 1;
         let woken = {
@@ -111,6 +123,7 @@ impl StoreListener for Arrivals {
     fn durable(&self, upto: CommitLogOffset) {
         if let Some(core) = self.core() {
             answer_parked(&core, core.parked.take_durable(upto));
+            pop::durable(&core, upto);
         }
     }
 

@@ -24,6 +24,7 @@ use crate::{
     identity::{Identity, local_ip},
     metadata::{ConfigTable, LoadError, OffsetTable, PersistError, RequestModes, system_topics},
     metrics::{CreateTimes, RpcLatency, parse_labels},
+    pop::{self, Pops},
     pulse::Pulse,
     register::{self, Registrar},
     routes::Routes,
@@ -83,6 +84,7 @@ pub struct Broker {
     client: Client,
     tasks: JoinSet<()>,
     scheduler: Option<std::thread::JoinHandle<()>>,
+    popper: Option<std::thread::JoinHandle<()>>,
     // Dropped last: the connections' tasks run here.
     _io: IoThreads,
 }
@@ -128,7 +130,8 @@ impl Broker {
         let mut tasks = JoinSet::new();
         tasks.spawn(register::run(Arc::clone(&core), client.clone(), asks));
         tasks.spawn(upkeep::run(Arc::clone(&core)));
-        let scheduler = start_scheduler(&core)?;
+        let scheduler = start_thread(&core, "schedule", schedule::run)?;
+        let popper = start_thread(&core, "pop", |core| pop::run(core))?;
         tracing::info!(
             broker = %core.identity.name, cluster = %core.identity.cluster,
             address = %endpoints.advertised, "broker is up"
@@ -140,6 +143,7 @@ impl Broker {
             client,
             tasks,
             scheduler: Some(scheduler),
+            popper: Some(popper),
             _io: io,
         })
     }
@@ -195,8 +199,12 @@ impl Broker {
         register::unregister_all(&self.core, &self.client).await;
         self.core.workers.drain(Duration::from_secs(10)).await;
         self.core.delays.stop();
-        if let Some(scheduler) = self.scheduler.take() {
-            let _ = tokio::task::spawn_blocking(move || scheduler.join()).await;
+        self.core.pops.alarms.stop();
+        for thread in [self.scheduler.take(), self.popper.take()]
+            .into_iter()
+            .flatten()
+        {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         let core = Arc::clone(&self.core);
         let flushed = tokio::task::spawn_blocking(move || core.store.flush()).await;
@@ -483,6 +491,15 @@ fn open(
     let servers = register::parse_addresses(&settings.namesrv_addr).map_err(StartError::Setting)?;
     let (registrar, asks) = Registrar::new(servers.len());
     let stats = Stats::new(identity.cluster.as_str());
+    let pops = Pops::open(
+        &folder,
+        &identity.cluster,
+        (&settings, arrivals.waiting_pops()),
+    );
+    let pops = pops.map_err(|source| StartError::Io {
+        action: format!("open the marks in {}", folder.display()),
+        source,
+    })?;
     let core = Arc::new(Core {
         unique_ids: UniqueIds::new(
             identity.address.ip(),
@@ -503,6 +520,7 @@ fn open(
         producers: Mutex::default(),
         locks: Mutex::default(),
         arrivals,
+        pops,
         parked: crate::parked::Parked::default(),
         stats,
         rpc: RpcLatency::new(),
@@ -519,6 +537,7 @@ fn open(
         stopping: AtomicBool::new(false),
     });
     core.arrivals.attach(&core);
+    pop::recover(&core)?;
     Ok((core, asks))
 }
 
@@ -555,21 +574,27 @@ fn listen(
     Listener::bind(io, options, Arc::new(Server::new(Arc::clone(core), fast)))
 }
 
-fn start_scheduler(core: &Arc<Core>) -> Result<std::thread::JoinHandle<()>, StartError> {
+fn start_thread(
+    core: &Arc<Core>,
+    name: &str,
+    work: fn(&Arc<Core>),
+) -> Result<std::thread::JoinHandle<()>, StartError> {
     let core = Arc::clone(core);
     std::thread::Builder::new()
-        .name("schedule".into())
-        .spawn(move || schedule::run(&core))
+        .name(name.into())
+        .spawn(move || work(&core))
         .map_err(|source| StartError::Io {
-            action: "start the scheduler".into(),
+            action: format!("start the thread {name}"),
             source,
         })
 }
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // Without an orderly shutdown the scheduler's thread must still end.
+        // Without an orderly shutdown the threads must still end.
         self.core.delays.stop();
+        self.core.pops.alarms.stop();
+        drop(self.core.pops.waits.drain());
         drop(lock(&self.core.holds).drain());
     }
 }

@@ -5,7 +5,7 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -27,6 +27,7 @@ use crate::{
     metadata::{ConfigTable, OffsetTable, PersistError, RequestModes},
     metrics::{CreateTimes, RpcLatency},
     parked::Parked,
+    pop::Pops,
     pulse::Pulse,
     register::Registrar,
     routes::Routes,
@@ -68,6 +69,8 @@ pub(crate) struct Core {
     pub holds: Mutex<Holds<HeldPull>>,
     /// The store's listener: it wakes who waits.
     pub arrivals: Arc<Arrivals>,
+    /// Pop consumption.
+    pub pops: Pops,
     /// Sends that wait for their flush.
     pub parked: Parked,
     /// Maker of message ids.
@@ -111,6 +114,16 @@ impl std::fmt::Debug for Core {
 /// A lock that a panic in another thread does not take away.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As [`lock`], to read.
+pub(crate) fn read<T>(shared: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    shared.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As [`lock`], to write.
+pub(crate) fn write<T>(shared: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    shared.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {

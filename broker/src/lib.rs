@@ -18,6 +18,7 @@ mod metadata;
 mod metrics;
 mod namespace;
 mod parked;
+mod pop;
 mod pulse;
 mod register;
 mod routes;

@@ -9,7 +9,7 @@ use rmq_types::Timestamp;
 use crate::{
     answer::{Answer, Failure},
     core::{Core, lock},
-    handler::{Call, Handler, Kind, handler_of, pull, send},
+    handler::{Call, Handler, Kind, handler_of, pop, pull, send},
     metrics::Outcome,
 };
 
@@ -44,6 +44,10 @@ impl Server {
             if request.wants_reply() {
                 pull::serve(&self.core, &call, out);
             }
+            return;
+        }
+        if pop::is_direct(code) && !(self.fast && pop::is_pop(code)) {
+            pop::serve_direct(&self.core, &call, out);
             return;
         }
         match handler_of(code) {
@@ -179,6 +183,7 @@ pub(crate) fn forget_connection(core: &Arc<Core>, connection: u64) {
         holds.forget(connection);
         core.arrivals.set_waiting(holds.len());
     }
+    core.pops.waits.forget(connection);
     lock(&core.producers).leave_all(connection);
     let left = lock(&core.consumers).leave_all(connection);
     for group in left {

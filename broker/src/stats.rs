@@ -41,6 +41,10 @@ names! {
     GroupGetSize = "GROUP_GET_SIZE",
     SendBackNums = "SNDBCK_PUT_NUMS",
     DlqPutNums = "DLQ_PUT_NUMS",
+    GroupAckNums = "GROUP_ACK_NUMS",
+    GroupCkNums = "GROUP_CK_NUMS",
+    BrokerAckNums = "BROKER_ACK_NUMS",
+    BrokerCkNums = "BROKER_CK_NUMS",
     BrokerPutNums = "BROKER_PUT_NUMS",
     BrokerGetNums = "BROKER_GET_NUMS",
     UserPutNums = "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC",
@@ -48,7 +52,9 @@ names! {
 }
 
 /// Counters of the whole broker: their key is the cluster.
-const WHOLE: [Stat; 4] = [
+const WHOLE: [Stat; 6] = [
+    Stat::BrokerAckNums,
+    Stat::BrokerCkNums,
     Stat::BrokerPutNums,
     Stat::BrokerGetNums,
     Stat::UserPutNums,

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use crate::{
     arrival,
     core::{Core, lock},
+    handler, pop,
     stats::SAMPLE_SECONDS,
 };
 
@@ -89,6 +90,7 @@ fn write_all(core: &Core) {
         core.offsets.flush(core.now()),
         core.topics.compact(),
         core.groups.compact(),
+        core.pops.flush_orders(),
     ] {
         if let Err(error) = outcome {
             tracing::warn!(%error, "a table was not written and will be tried again");
@@ -103,12 +105,16 @@ pub(crate) fn answer_everybody(core: &Arc<Core>) {
     for waiter in waiting {
         arrival::answer_pull(core, &waiter.what);
     }
+    for held in core.pops.waits.drain() {
+        handler::pop::answer_last(core, &held);
+    }
     arrival::answer_parked(core, core.parked.take_durable(core.store.durable_offset()));
     arrival::answer_late(core, core.parked.drain());
 }
 
 /// Writes the last state and closes the store.
 pub(crate) fn close(core: &Core) -> std::io::Result<()> {
+    pop::close(core);
     write_all(core);
     if let Err(error) = core.delays.flush() {
         tracing::warn!(%error, "delay offsets not written");

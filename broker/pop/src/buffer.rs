@@ -323,6 +323,19 @@ impl CheckpointBuffer {
         Some(write)
     }
 
+    /// The checkpoints that only memory holds and that a record could hold.
+    pub(crate) fn unsaved_places(&self) -> Vec<Place> {
+        let wanted = |one: &Checkpoint| {
+            one.saved == Saved::No && !one.any_handle && !one.is_buried() && !one.is_complete()
+        };
+        let ranges = self.ranges.iter().filter(|one| wanted(one));
+        let singles = self.singles.iter().filter(|(_, one)| wanted(one));
+        ranges
+            .map(|one| Place::Range(one.start))
+            .chain(singles.map(|(&offset, _)| Place::Single(offset)))
+            .collect()
+    }
+
     /// The record of a checkpoint was written at `revive_offset`.
     pub(crate) fn written(&mut self, key: RecordKey, revive_offset: u64, out: &mut Actions) {
         self.writing = self.writing.saturating_sub(1);

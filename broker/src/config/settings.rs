@@ -133,6 +133,13 @@ settings! {
     Live server_load_balancer_enable: bool = true, "serverLoadBalancerEnable", "Whether code 400 shares queues out.";
     Live default_message_request_mode: RequestMode = RequestMode::Pull, "defaultMessageRequestMode", "Mode of groups without one.";
     Live default_pop_share_queue_num: Int<-1, 65_536> = int(-1), "defaultPopShareQueueNum", "Queues shared in POP mode.";
+    Live enable_retry_topic_v2: bool = false, "enableRetryTopicV2", "Whether popped messages come again in %RETRY%group+topic instead of %RETRY%group_topic.";
+    Live pop_from_retry_probability: Int<0, 100> = int(20), "popFromRetryProbability", "How many pops of a hundred look for redelivered messages first.";
+    Live init_pop_offset_by_check_msg_in_mem: bool = true, "initPopOffsetByCheckMsgInMem", "Whether a new group pops a topic from its first message while that is in memory.";
+    Restart pop_polling_size: Int<1, 1_000_000> = int(1024), "popPollingSize", "Most waiting pops of one group, topic and queue.";
+    Restart max_pop_polling_size: Int<1, 10_000_000> = int(100_000), "maxPopPollingSize", "Most waiting pops.";
+    Restart pop_ck_stay_buffer_time: Int<10, 600_000> = int(10_000), "popCkStayBufferTime", "Milliseconds that a checkpoint stays in memory only.";
+    Restart pop_ck_max_buffer_size: Int<1, 10_000_000> = int(20_000), "popCkMaxBufferSize", "Checkpoints of a queue in memory only; more are written at once.";
     Live store_reply_message_enable: bool = true, "storeReplyMessageEnable", "Whether replies are also stored.";
     Live register_name_server_period: Int<10_000, 60_000> = int(30_000), "registerNameServerPeriod", "Milliseconds between registrations.";
     Live register_broker_timeout_mills: Millis = int(24_000), "registerBrokerTimeoutMills", "Milliseconds a registration may take.";

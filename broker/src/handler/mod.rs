@@ -8,6 +8,7 @@
 mod admin;
 pub(crate) mod client;
 pub(crate) mod offset;
+pub(crate) mod pop;
 pub(crate) mod pull;
 pub(crate) mod queue_lock;
 pub(crate) mod reply;

@@ -40,7 +40,7 @@ pub(crate) const fn is_pull(code: i32) -> bool {
 }
 
 /// Room that the header of an answer may take beside its records.
-const ANSWER_BYTES_MAX: usize = rmq_types::limits::FRAME_BYTES_MAX - 64 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = rmq_types::limits::FRAME_BYTES_MAX - 64 * 1024;
 
 struct Admitted<'a> {
     header: PullMessage<'a>,
@@ -337,7 +337,7 @@ fn read(
 }
 
 /// Drops messages that only share their tag's hash with a wanted tag.
-fn recheck(outcome: &mut ReadOutcome, filter: &TagFilter) {
+pub(crate) fn recheck(outcome: &mut ReadOutcome, filter: &TagFilter) {
     let keep: Vec<bool> = outcome
         .messages
         .iter()

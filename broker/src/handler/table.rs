@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmq_protocol::remoting::request_code as code;
 
-use super::{Call, admin, client, offset, queue_lock, reply, send_back};
+use super::{Call, admin, client, offset, pop, queue_lock, reply, send_back};
 use crate::{answer::Answer, core::Core};
 
 /// A handler.
@@ -36,6 +36,9 @@ pub(crate) fn handler_of(request_code: i32) -> Option<Kind> {
         code::LOCK_BATCH_MQ => Quick(queue_lock::lock_batch),
         code::UNLOCK_BATCH_MQ => Quick(queue_lock::unlock_batch),
         code::CONSUMER_SEND_MSG_BACK => Slow(send_back::send_back),
+        code::BATCH_ACK_MESSAGE => Quick(pop::batch_ack),
+        code::POLLING_INFO => Quick(pop::polling_info),
+        code::POP_ROLLBACK => Quick(pop::rollback),
         code::SEND_REPLY_MESSAGE | code::SEND_REPLY_MESSAGE_V2 => Slow(reply::send_reply),
         other => return admin::handler_of(other),
     })

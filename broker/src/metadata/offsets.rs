@@ -152,6 +152,48 @@ impl OffsetTable {
         Some(offset)
     }
 
+    /// For a pop: the pending reset, which is taken, and what is committed now.
+    #[must_use]
+    pub(crate) fn place_for_pop(
+        &self,
+        topic: &str,
+        group: &str,
+        queue: i32,
+    ) -> (Option<i64>, Option<i64>) {
+        let mut state = self.lock();
+        let found = state.topics.get_mut(topic);
+        let found = found.and_then(|groups| groups.get_mut(group));
+        let Some(progress) = found.and_then(|queues| queues.get_mut(&queue)) else {
+            return (None, None);
+        };
+        let reset = progress.reset.take();
+        progress.committed = reset.or(progress.committed);
+        let committed = progress.committed;
+        if reset.is_some() {
+            state.step();
+        }
+        (reset, committed)
+    }
+
+    /// Whether a reset is pending, and the group's place.
+    #[must_use]
+    pub(crate) fn reset_pending(
+        &self,
+        topic: &str,
+        group: &str,
+        queue: i32,
+    ) -> (bool, Option<i64>) {
+        let state = self.lock();
+        let found = state.topics.get(topic).and_then(|groups| groups.get(group));
+        let Some(progress) = found.and_then(|queues| queues.get(&queue)) else {
+            return (false, None);
+        };
+        (
+            progress.reset.is_some(),
+            progress.reset.or(progress.committed),
+        )
+    }
+
     /// All committed offsets of a group in a topic.
     #[must_use]
     pub(crate) fn of_group(&self, topic: &str, group: &str) -> BTreeMap<i32, i64> {

@@ -82,6 +82,7 @@ fn of_queues(core: &Core, topic: &str, group: &str, queues: &[(i32, QueueProgres
         ready: 0,
         ready_millis: 0,
     };
+    let popped = core.pops.of_group(topic, group);
     for (queue, progress) in queues {
         let Ok(queue) = u32::try_from(*queue) else {
             continue;
@@ -91,9 +92,18 @@ fn of_queues(core: &Core, topic: &str, group: &str, queues: &[(i32, QueueProgres
         };
         let start = core.store.min_queue_offset(topic, queue).unwrap_or(0);
         let place = Place::of(*progress, (start, end));
-        lag.behind += end - place.committed;
-        lag.inflight += place.given - place.committed;
-        lag.ready += end - place.given;
+        let popped = popped.iter().find(|one| one.queue == queue);
+        let (inflight, ready) = match popped {
+            Some(one) => (one.in_flight, one.ready(progress.committed, end)),
+            None => (place.given - place.committed, end - place.given),
+        };
+        lag.behind += inflight + ready;
+        lag.inflight += inflight;
+        lag.ready += ready;
+        let place = match popped {
+            Some(one) => one.place(place, end),
+            None => place,
+        };
         let age = |from: i64| {
             let oldest = (from < end).then(|| core.store.store_time_of(topic, queue, from));
             oldest.flatten().map_or(0, |at| core.now().since(at).max(0))
@@ -110,9 +120,11 @@ fn of_queues(core: &Core, topic: &str, group: &str, queues: &[(i32, QueueProgres
 
 /// Where a group stands in a queue: `committed` ≤ `given` ≤ the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    committed: i64,
-    given: i64,
+pub(crate) struct Place {
+    /// Consumed below this.
+    pub(crate) committed: i64,
+    /// Given out below this.
+    pub(crate) given: i64,
 }
 
 impl Place {

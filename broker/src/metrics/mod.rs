@@ -1,6 +1,6 @@
 //! The metrics page, with the names and labels of the Java broker where it measures the same.
 //!
-//! **Invariant:** a figure that this broker does not have (pop, transactions, timer wheel) is left
+//! **Invariant:** a figure that this broker does not have (transactions, timer wheel) is left
 //! out, never 0. Reading the page takes no lock that a send or a pull waits for longer than a look-up.
 
 mod created;
@@ -8,6 +8,7 @@ mod histogram;
 mod labels;
 mod lag;
 mod page;
+mod pop;
 mod rpc;
 mod traffic;
 
@@ -16,6 +17,7 @@ use rmq_types::system;
 
 pub(crate) use created::CreateTimes;
 pub(crate) use labels::parse as parse_labels;
+pub(crate) use lag::Place as LagPlace;
 pub(crate) use rpc::{Answered, Outcome, RpcLatency, Tally};
 pub(crate) use traffic::{MessageType, TopicTraffic};
 
@@ -28,7 +30,8 @@ use crate::{
 
 /// Java's processors that are here. Only administration waits for a thread; all others are served
 /// on the thread that read them.
-const PROCESSORS: [&str; 9] = [
+const PROCESSORS: [&str; 10] = [
+    "ack",
     "admin",
     "client_manager",
     "consumer_manager",
@@ -60,6 +63,7 @@ pub(crate) fn render(core: &Core) -> String {
     connections(&mut page, core);
     storage(&mut page, core);
     lags(&mut page, core);
+    pop::figures(&mut page, core);
     page.into_text()
 }
 

@@ -17,7 +17,7 @@ const ANSWERS_MAX: usize = 16;
 
 macro_rules! served {
     ($($name:ident)*) => {
-        #[expect(non_camel_case_types, reason = "the names are those of the protocol")]
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names are those of the protocol")]
         #[derive(Clone, Copy, Debug)]
         enum Row { $($name,)* Other }
 
@@ -53,6 +53,8 @@ served! {
     INVOKE_BROKER_TO_GET_CONSUMER_STATUS QUERY_ASSIGNMENT SET_MESSAGE_REQUEST_MODE
     GET_ALL_MESSAGE_REQUEST_MODE CLEAN_EXPIRED_CONSUMEQUEUE CLEAN_UNUSED_TOPIC
     DELETE_EXPIRED_COMMITLOG RECALL_MESSAGE END_TRANSACTION
+    POP_MESSAGE ACK_MESSAGE BATCH_ACK_MESSAGE PEEK_MESSAGE CHANGE_MESSAGE_INVISIBLETIME NOTIFICATION
+    POLLING_INFO POP_ROLLBACK
 }
 
 /// What became of a request.
@@ -241,7 +243,7 @@ impl Drop for Tally<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handler::{handler_of, pull::is_pull, send::is_send};
+    use crate::handler::{handler_of, pop, pull::is_pull, send::is_send};
 
     fn answered(request: i32, response: i32) -> Answered {
         Answered {
@@ -255,8 +257,9 @@ mod tests {
     #[test]
     fn every_code_that_is_served_has_a_row_of_its_own() {
         let known = (0..3_500).chain(200_000..200_300);
-        let served =
-            known.filter(|code| handler_of(*code).is_some() || is_send(*code) || is_pull(*code));
+        let served = known.filter(|code| {
+            handler_of(*code).is_some() || is_send(*code) || is_pull(*code) || pop::is_direct(*code)
+        });
         let mut count = 0;
         for code in served {
             assert!(!matches!(Row::of(code), Row::Other), "{code}");

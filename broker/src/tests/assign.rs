@@ -82,21 +82,34 @@ async fn an_assignment_without_its_fields_is_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mode_is_set_for_known_names_only_and_pop_is_refused() {
-    let broker = TestBroker::start().await;
+async fn a_mode_is_set_for_known_names_only_and_counts_over_a_restart() {
+    let mut broker = TestBroker::start().await;
     broker.topic("T", 1).await;
     broker.group("G").await;
-    let set = async |topic, group, mode| {
+    let set = async |broker: &TestBroker, topic, group, mode| {
         let body = format!(
             r#"{{"topic":"{topic}","consumerGroup":"{group}","mode":"{mode}","popShareQueueNum":0}}"#
         );
         broker.ask_body(code::SET_MESSAGE_REQUEST_MODE, body).await
     };
-    ok(set("T", "G", "PULL").await);
-    refused(&set("%RETRY%G", "G", "PULL").await, 16, "retry topic");
-    refused(&set("none", "G", "PULL").await, 17, "none");
-    refused(&set("T", "none", "PULL").await, 26, "none");
-    refused(&set("T", "G", "POP").await, 1, "POP");
+    ok(set(&broker, "T", "G", "PULL").await);
+    refused(
+        &set(&broker, "%RETRY%G", "G", "PULL").await,
+        16,
+        "retry topic",
+    );
+    refused(&set(&broker, "none", "G", "PULL").await, 17, "none");
+    refused(&set(&broker, "T", "none", "PULL").await, 26, "none");
+    ok(set(&broker, "T", "G", "POP").await);
+    broker.restart().await;
+    let _a = broker.consumer("a", ("G", &["T"]), silent).await;
+    let body = r#"{"clientId":"a","consumerGroup":"G","topic":"T","strategyName":"AVG"}"#;
+    let answer = ok(broker.ask_body(code::QUERY_ASSIGNMENT, body).await);
+    let body = QueryAssignmentResponse::from_json(&answer.body).unwrap();
+    let share = body.message_queue_assignments.unwrap();
+    assert_eq!(share.len(), 1);
+    assert_eq!(share[0].mode, MessageRequestMode::Pop);
+    assert_eq!(share[0].message_queue.queue_id, -1, "every queue");
 }
 
 /// A NameServer that knows topic `T` on two brokers.

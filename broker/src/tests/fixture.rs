@@ -15,6 +15,7 @@ use rmq_protocol::{
     message::{Record, properties},
     remoting::{Command, request_code as code},
 };
+use rmq_store::OpenError;
 use rmq_types::{Clock as _, SystemClock};
 
 use crate::{
@@ -152,6 +153,11 @@ impl TestBroker {
     /// Stops in order while requests may be on their way.
     pub(super) async fn stop(&mut self) {
         self.broker.take().unwrap().shutdown().await.unwrap();
+    }
+
+    /// Ends it as a kill does: nothing is written any more.
+    pub(super) fn kill(&mut self) {
+        drop(self.broker.take().unwrap());
     }
 
     /// Starts again after [`TestBroker::stop`].
@@ -523,6 +529,8 @@ async fn run(settings: &str) -> Broker {
         match Broker::start(loaded.settings, Arc::new(SystemClock), Arc::default()).await {
             // Another test took the free port before the broker did.
             Err(StartError::Bind(_)) => {}
+            // The one that was killed still lets go of its folder.
+            Err(StartError::Store(OpenError::InUse(_))) => tokio::task::yield_now().await,
             other => return other.unwrap(),
         }
     }

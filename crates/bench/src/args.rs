@@ -38,6 +38,8 @@ pub enum BenchCommand {
     Send(SendArgs),
     /// Fill a topic, then pull it over and over.
     Pull(PullArgs),
+    /// Fill a topic, then pop from it and acknowledge each message.
+    Pop(PullArgs),
     /// Ask a NameServer for routes.
     Route(RouteArgs),
     /// Time from sending to arrival at a waiting consumer, on an idle broker.
@@ -117,7 +119,7 @@ pub struct SendArgs {
     pub across_roll: bool,
 }
 
-/// Options of `bench pull`.
+/// Options of `bench pull` and `bench pop`.
 #[derive(Clone, Debug, Args)]
 pub struct PullArgs {
     /// Broker.

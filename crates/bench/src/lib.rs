@@ -45,6 +45,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         BenchCommand::Compare(args) => return compare::run(&args, output),
         BenchCommand::Send(args) => load::send::run(&args)?,
         BenchCommand::Pull(args) => load::pull::run(&args)?,
+        BenchCommand::Pop(args) => load::pop::run(&args)?,
         BenchCommand::Route(args) => load::route::run(&args)?,
         BenchCommand::Latency(args) => load::latency::run(&args)?,
         BenchCommand::Topics(args) => load::topics::run(&args)?,

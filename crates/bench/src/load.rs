@@ -3,6 +3,7 @@
 //! Invariant: preparation is never inside the measured window.
 
 pub(crate) mod latency;
+pub(crate) mod pop;
 pub(crate) mod pull;
 pub(crate) mod route;
 pub(crate) mod send;

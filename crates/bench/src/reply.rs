@@ -46,6 +46,13 @@ impl<'a> Reply<'a> {
         number(self.frame.header, find(self.frame.header, key)?)
     }
 
+    /// A text field of a JSON header without escapes; `key` with quotes, colon and opening quote.
+    pub(crate) fn text(&self, key: &[u8]) -> Option<&'a str> {
+        let rest = self.frame.header.get(find(self.frame.header, key)?..)?;
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        std::str::from_utf8(rest.get(..end)?).ok()
+    }
+
     /// The remark, as far as it is plain text.
     pub(crate) fn remark(&self) -> Option<String> {
         let start = find(self.frame.header, b"\"remark\":\"")?;

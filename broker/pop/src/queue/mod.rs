@@ -52,6 +52,8 @@ pub struct Queue {
     order: Option<OrderBatch>,
     /// Ordered pops wait until then: what they had in flight before a crash is not known.
     order_from: Moment,
+    /// Whoever waits is still to be told that this wait is over.
+    order_wake: Option<Moment>,
     lock: Option<pop::Lock>,
     tickets: u64,
     /// Greatest pop time given out.
@@ -92,6 +94,7 @@ impl Queue {
             again: recover::Ahead::default(),
             order: None,
             order_from: Moment::default(),
+            order_wake: None,
             lock: None,
             tickets: 0,
             last_pop_time: 0,
@@ -105,10 +108,7 @@ impl Queue {
     pub fn wake_at(&self) -> Option<Moment> {
         let timer = self.buffer.next_timer().map(Moment::from_millis);
         let order = self.order.as_ref().and_then(OrderBatch::wake_at);
-        match (timer, order) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        [timer, order, self.order_wake].into_iter().flatten().min()
     }
 
     /// The figures.
@@ -123,6 +123,18 @@ impl Queue {
             again: self.again.len(),
             bytes: self.buffer.bytes(),
         }
+    }
+
+    /// The group's offset; `None` before the first pop of a queue that nothing is known of.
+    #[must_use]
+    pub fn committed(&self) -> Option<QueueOffset> {
+        self.position.map(|_| QueueOffset::new(self.committed))
+    }
+
+    /// Whether a batch of an ordered pop is in flight.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.order.is_some()
     }
 
     /// Whether forgetting this state loses nothing but the position: nothing is in flight.
@@ -180,6 +192,7 @@ impl Queue {
         self.buffer.void_from(0, out);
         self.order = None;
         self.order_from = Moment::default();
+        self.order_wake = None;
         self.lock = None;
         self.ahead.cut(0);
         self.again.cut(0);

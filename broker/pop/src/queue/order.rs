@@ -182,6 +182,20 @@ impl Queue {
         Begin::Read(self.take_lock(now, ask, (from, Some(until)), max, Some(lock)))
     }
 
+    /// Whether [`Queue::begin_order`] would read; `new`: there are messages behind the position.
+    pub(super) fn is_order_ready(&self, now: Now, order: OrderAsk<'_>, new: bool) -> bool {
+        if self.buffer.in_flight() > 0 || now.steady < self.order_from {
+            return false;
+        }
+        let Some(batch) = &self.order else { return new };
+        let same = order.attempt.is_some() && order.attempt == batch.attempt.as_deref();
+        let free = same || now.steady.millis() >= batch.free_at();
+        let spent = |one: &Member| {
+            one.dead_lettering || !same && order.retry_max.is_some_and(|max| one.count >= max)
+        };
+        free && !batch.open().any(spent)
+    }
+
     pub(super) fn finish_order(
         &mut self,
         now: Now,

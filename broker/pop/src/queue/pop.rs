@@ -183,11 +183,7 @@ impl Queue {
         bounds: &Bounds,
         out: &mut Actions,
     ) -> Begin {
-        if self
-            .lock
-            .as_ref()
-            .is_some_and(|lock| now.steady < lock.ends)
-        {
+        if self.is_locked(now) {
             return Begin::Nothing(Nothing::Locked);
         }
         self.lock = None;
@@ -272,6 +268,28 @@ impl Queue {
         self.position = Some(position);
         self.advance_commit(out);
         (position, until)
+    }
+
+    /// Whether another pop is reading it.
+    #[must_use]
+    pub fn is_locked(&self, now: Now) -> bool {
+        self.lock
+            .as_ref()
+            .is_some_and(|lock| now.steady < lock.ends)
+    }
+
+    /// Whether a pop that begins now would read something; nothing changes. A filter may leave out
+    /// what it reads.
+    #[must_use]
+    pub fn is_ready(&self, now: Now, bounds: &Bounds, order: Option<OrderAsk<'_>>) -> bool {
+        let known = self.position.or(bounds.stored.map(QueueOffset::get));
+        let from = known.unwrap_or(0).max(bounds.min.get());
+        if let Some(order) = order {
+            return self.is_order_ready(now, order, from != bounds.max.get());
+        }
+        let room = self.buffer.in_flight() < self.options.in_flight_max
+            && self.buffer.unsaved() < 2 * self.options.buffered_max;
+        room && (self.again.first().is_some() || self.ahead.behind(from) != bounds.max.get())
     }
 
     /// Ends a pop without messages: the read failed or nobody waits for it.

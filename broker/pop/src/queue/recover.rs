@@ -92,6 +92,12 @@ impl Ahead {
         self.0.first().copied()
     }
 
+    /// Where `position` goes on, as [`Ahead::skip`] finds it.
+    pub(super) fn behind(&self, position: u64) -> u64 {
+        let reached = self.0.iter().take_while(|one| one.0 <= position);
+        reached.fold(position, |at, &(_, end)| at.max(end))
+    }
+
     /// How many offsets there are.
     pub(super) fn len(&self) -> u64 {
         self.0.iter().map(|&(start, end)| end - start).sum()
@@ -244,6 +250,7 @@ impl Queue {
             if with.ordered {
                 if self.order.is_none() && mark.next.get() > committed {
                     self.order_from = now.remaining(mark.began(), mark.span_millis);
+                    self.order_wake = Some(self.order_from);
                     self.mark.former = Some(mark);
                 }
             } else {

@@ -27,7 +27,18 @@ impl Queue {
             self.fire(now, place, out);
         }
         self.tick_order(now, out);
+        if self.order_wake.take_if(|at| *at <= now.steady).is_some() {
+            out.push(Action::Wake);
+        }
         self.advance_commit(out);
+    }
+
+    /// Begins a record for every checkpoint that only memory holds: the process is about to end.
+    pub fn save_all(&mut self, out: &mut Actions) {
+        for place in self.buffer.unsaved_places() {
+            let write = self.buffer.begin_write(place);
+            out.extend(write.map(|write| Action::WriteCheckpoint(Box::new(write))));
+        }
     }
 
     fn fire(&mut self, now: Now, place: Place, out: &mut Actions) {

@@ -6,12 +6,9 @@
 
 use std::sync::Arc;
 
-use rmq_protocol::{
-    body::{
-        MessageModel, MessageQueue, MessageQueueAssignment, MessageRequestMode,
-        QueryAssignmentRequest, QueryAssignmentResponse, SetMessageRequestMode,
-    },
-    remoting::response_code,
+use rmq_protocol::body::{
+    MessageModel, MessageQueue, MessageQueueAssignment, MessageRequestMode, QueryAssignmentRequest,
+    QueryAssignmentResponse, SetMessageRequestMode,
 };
 use rmq_types::{TopicName, system};
 
@@ -218,12 +215,6 @@ pub(super) fn set_mode(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     core.topic(&mode.topic)?;
     if !core.groups.contains(&mode.consumer_group) {
         return Err(Failure::no_group(&mode.consumer_group));
-    }
-    if mode.mode == MessageRequestMode::Pop {
-        return Err(Failure::new(
-            response_code::SYSTEM_ERROR,
-            "this broker does not serve POP yet: a group in that mode would get no message",
-        ));
     }
     core.modes.set(mode)?;
     Ok(success())

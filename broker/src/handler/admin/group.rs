@@ -19,7 +19,7 @@ use crate::{
     answer::{Answer, Failure, success},
     core::Core,
     handler::Call,
-    namespace,
+    namespace, pop,
 };
 
 /// Most groups of one list.
@@ -130,6 +130,7 @@ pub(super) fn delete(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     GroupName::check(group)?;
     core.groups.remove(group, core.now())?;
     core.groups.allow_all(group, core.now())?;
+    pop::group_deleted(core, group);
     if header.clean_offset {
         core.offsets.remove_group(group);
     }

@@ -21,6 +21,7 @@ use crate::{
     core::Core,
     handler::Call,
     namespace,
+    pop::GroupFigures,
 };
 
 /// Most topics of one `topicList`.
@@ -63,6 +64,7 @@ pub(super) fn of_group(core: &Arc<Core>, call: &Call<'_>) -> Answer {
 
 fn add_queues(core: &Core, stats: &mut ConsumeStats, (topic, group): (&str, &str), queues: i32) {
     let committed = core.offsets.of_group(topic, group);
+    let popped = core.pops.of_group(topic, group);
     for queue_id in 0..queues {
         let queue = MessageQueue {
             broker_name: core.identity.name.to_string(),
@@ -72,9 +74,16 @@ fn add_queues(core: &Core, stats: &mut ConsumeStats, (topic, group): (&str, &str
         let id = queue_id as u32;
         let consumer_offset = committed.get(&queue_id).copied().unwrap_or(0).max(0);
         let pulled = core.offsets.pulled(topic, group, queue_id).unwrap_or(0);
+        let end = core.store.max_queue_offset(topic, id).unwrap_or(0);
+        let popped = popped.iter().find(|one| one.queue == id);
+        let (consumer_offset, pulled) = match popped {
+            // What is in flight counts as not consumed, whether a record holds it or not.
+            Some(one) => shown(one, consumer_offset, end),
+            None => (consumer_offset, pulled),
+        };
         let last = core.store.store_time_of(topic, id, consumer_offset - 1);
         let entry = OffsetWrapper {
-            broker_offset: core.store.max_queue_offset(topic, id).unwrap_or(0),
+            broker_offset: end,
             consumer_offset,
             last_timestamp: last.map_or(0, Timestamp::millis),
             pull_offset: pulled.max(consumer_offset),
@@ -84,6 +93,12 @@ fn add_queues(core: &Core, stats: &mut ConsumeStats, (topic, group): (&str, &str
     let key = format!("{topic}@{group}");
     let minute = core.stats.view(core.now(), "GROUP_GET_NUMS", &key);
     stats.consume_tps += minute.map_or(0.0, |data| data.stats_minute.tps);
+}
+
+/// The offsets whose differences are what a pop group has in flight and not consumed.
+fn shown(of: &GroupFigures, committed: i64, end: i64) -> (i64, i64) {
+    let given = end - of.ready(Some(committed), end);
+    ((given - of.in_flight).max(0), given.max(0))
 }
 
 /// Code 317.

@@ -19,7 +19,7 @@ use crate::{
     arrival,
     core::{Core, lock},
     handler::Call,
-    namespace,
+    namespace, pop,
 };
 
 /// Code 222.
@@ -116,6 +116,7 @@ fn wake(core: &Core, topic: &str, group: &str, queue_id: i32) {
     for waiter in waiting {
         arrival::answer_pull(core, &waiter.what);
     }
+    pop::wake(core, topic, group, queue_id as u32);
 }
 
 /// Code 314. Without a topic: all topics in which the source group has progress.

@@ -18,7 +18,7 @@ use crate::{
     core::{Core, lock},
     handler::Call,
     metadata::{check_attributes, check_settings},
-    namespace,
+    namespace, pop,
 };
 
 /// Most topics of one list.
@@ -155,6 +155,7 @@ pub(super) fn delete(core: &Arc<Core>, call: &Call<'_>) -> Answer {
 /// files last, so that a deletion cut short can be repeated.
 fn delete_one(core: &Arc<Core>, topic: &str) -> Result<(), Failure> {
     core.topics.remove(topic, core.now())?;
+    pop::topic_deleted(core, topic);
     core.offsets.remove_topic(topic);
     core.stats.forget(topic);
     let waiting = {

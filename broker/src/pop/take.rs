@@ -13,7 +13,7 @@ use rmq_pop::{
 use rmq_protocol::body::{SubscriptionGroupConfig, TopicConfig};
 use rmq_store::{ReadOutcome, ReadRequest, ReadStatus, RecordSlice};
 use rmq_types::{
-    QueueOffset,
+    CommitLogOffset, QueueOffset,
     pop::{POP_MESSAGES_MAX, PopTopic, REVIVE_QUEUES},
 };
 
@@ -131,14 +131,16 @@ fn bounds(core: &Core, cell: &Cell, stored: Option<i64>) -> Bounds {
     let offset = |value: i64| QueueOffset::new(value.max(0) as u64);
     let min = core.store.min_queue_offset(topic, queue).unwrap_or(0);
     let max = core.store.max_queue_offset(topic, queue).unwrap_or(0);
+    let is_near = |first: CommitLogOffset| {
+        core.store.max_offset().get().saturating_sub(first.get()) < core.memory_window
+    };
+    // A queue that cannot be read is no new one: to begin at its end would pass messages over.
     let first_in_memory = stored.is_none()
         && core.settings.get().init_pop_offset_by_check_msg_in_mem
         && core
             .store
             .log_offset_of(topic, queue, 0)
-            .is_some_and(|first| {
-                core.store.max_offset().get().saturating_sub(first.get()) < core.memory_window
-            });
+            .map_or(true, |first| first.is_some_and(is_near));
     Bounds {
         min: offset(min),
         max: offset(max),

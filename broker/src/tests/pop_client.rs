@@ -164,9 +164,11 @@ fn made(
 }
 
 impl TestBroker {
-    /// A broker with a topic of `queues` queues and a group.
+    /// A broker with a topic of `queues` queues and a group. Checkpoints stay in memory, however slow
+    /// the computer: a record would let the committed offset run ahead.
     pub(super) async fn to_pop(queues: i32, lines: &str) -> Self {
-        let broker = Self::start_with(lines).await;
+        let lines = format!("popCkStayBufferTime=600000\n{lines}");
+        let broker = Self::start_with(&lines).await;
         broker.topic(TOPIC, queues).await;
         broker.group(GROUP).await;
         broker

@@ -1,6 +1,6 @@
 //! Restarts and kills with messages in flight: none is lost, none visible before its time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rmq_protocol::remoting::request_code as code;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 const SHORT: Ask = Ask {
-    invisible: 2000,
+    invisible: 3000,
     ..ASK
 };
 
@@ -36,11 +36,25 @@ async fn pop_all(broker: &TestBroker, ask: &Ask) -> Vec<Message> {
     }
 }
 
-/// Pops and acks until `wanted` different messages came.
-async fn drain(broker: &TestBroker, wanted: usize) -> Vec<String> {
+/// When each message is visible again, by its last handle.
+type Visible = BTreeMap<String, i64>;
+
+fn note(visible: &mut Visible, message: &Message) {
+    let at = message.receipt().visible_at();
+    visible.insert(message.body.clone(), at);
+}
+
+/// Pops and acks until `wanted` different messages came, none of them before its time.
+async fn drain(broker: &TestBroker, wanted: usize, visible: &Visible) -> Vec<String> {
     let (mut bodies, mut different) = (Vec::new(), BTreeSet::new());
     while different.len() < wanted {
         let popped = broker.pop_waiting(&ASK).await;
+        // The two clocks of the broker are read a moment apart.
+        let now = broker.now() + 1;
+        for message in &popped.messages {
+            let at = visible.get(&message.body).copied().unwrap_or(0);
+            assert!(at <= now, "{} came {} ms early", message.body, at - now);
+        }
         broker.ack_all(&popped).await;
         different.extend(popped.messages.iter().map(|one| one.body.clone()));
         bodies.extend(popped.messages.into_iter().map(|one| one.body));
@@ -58,63 +72,77 @@ fn odd(count: usize) -> Vec<String> {
     list
 }
 
-async fn half_is_acked(broker: &TestBroker, count: usize) {
-    for message in pop_all(broker, &SHORT).await {
-        if message.body.parse::<usize>().unwrap() % 2 == 0 {
-            ok(broker.ack_of(&message).await);
-        }
-    }
-    assert!(count > 0);
+fn is_even(message: &Message) -> bool {
+    message.body.parse::<usize>().unwrap().is_multiple_of(2)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_restart_exactly_the_messages_that_were_not_acked_come_again() {
     let mut broker = with_messages(100, "").await;
-    half_is_acked(&broker, 100).await;
+    let mut visible = Visible::new();
+    for message in pop_all(&broker, &ASK).await {
+        if is_even(&message) {
+            ok(broker.ack_of(&message).await);
+        } else {
+            let (answer, changed) = broker.change(&message, 2000).await;
+            ok(answer);
+            note(&mut visible, &changed);
+        }
+    }
     broker.restart().await;
     assert!(!broker.folder().join("config/popInFlight.new").exists());
-    assert_eq!(
-        broker.pop(&ASK).await.command.code,
-        210,
-        "they are still invisible"
-    );
-    assert_eq!(drain(&broker, 50).await, odd(100));
+    assert_eq!(drain(&broker, 50, &visible).await, odd(100));
     assert_eq!(broker.pop(&ASK).await.command.code, 210);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_kill_no_message_is_lost_and_none_comes_before_its_time() {
     let mut broker = with_messages(100, "").await;
-    half_is_acked(&broker, 100).await;
+    let mut visible = Visible::new();
+    for message in pop_all(&broker, &SHORT).await {
+        if is_even(&message) {
+            ok(broker.ack_of(&message).await);
+        } else {
+            note(&mut visible, &message);
+        }
+    }
     broker.kill();
     broker.start_again().await;
-    assert_eq!(
-        broker.pop(&ASK).await.command.code,
-        210,
-        "they are still invisible"
-    );
     // Acks that only the killed process knew of are lost: those messages may come again.
-    let came: BTreeSet<String> = drain(&broker, 50).await.into_iter().collect();
-    assert!(odd(100).iter().all(|body| came.contains(body)));
+    let mut came = BTreeSet::new();
+    while !odd(100).iter().all(|body| came.contains(body)) {
+        came.extend(drain(&broker, 1, &visible).await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checkpoints_and_acks_that_were_written_count_after_a_kill() {
     // Nothing stays in memory: each checkpoint is a record, and each ack.
     let mut broker = with_messages(64, "popCkMaxBufferSize=1\n").await;
-    let all = pop_all(&broker, &SHORT).await;
+    let all = pop_all(&broker, &ASK).await;
     assert_eq!(all.len(), 64);
-    let mut single = all[0].clone();
     for message in &all[1..] {
         ok(broker.ack_of(message).await);
     }
-    let (answer, changed) = broker.change(&single, 4000).await;
+    // Longer than before: the new time is written before it is answered.
+    let (answer, changed) = broker.change(&all[0], 700_000).await;
     ok(answer);
-    single.handle = changed.handle;
     broker.kill();
     broker.start_again().await;
-    let again = broker.pop_waiting(&ASK).await;
-    assert!(again.bodies().contains(&single.body.as_str()));
+    assert_eq!(
+        broker.pop(&ASK).await.command.code,
+        210,
+        "all acks were kept"
+    );
+    // The new handle is known, and only it.
+    let (answer, _) = broker.change(&all[0], 0).await;
+    assert_eq!(answer.code, 208);
+    let (answer, _) = broker.change(&changed, 0).await;
+    ok(answer);
+    assert_eq!(
+        broker.pop_waiting(&ASK).await.bodies(),
+        [all[0].body.as_str()]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,28 +171,38 @@ async fn handles_from_before_a_restart_or_a_kill_still_ack() {
 async fn with_a_flush_before_every_answer_records_count_when_they_are_on_the_disk() {
     let lines = "flushDiskType=SYNC_FLUSH\npopCkMaxBufferSize=1\n";
     let mut broker = with_messages(20, lines).await;
-    let all = pop_all(&broker, &SHORT).await;
-    let (answer, changed) = broker.change(&all[0], 3000).await;
+    let all = pop_all(&broker, &ASK).await;
+    assert_eq!(all.len(), 20);
+    let (answer, changed) = broker.change(&all[0], 700_000).await;
     ok(answer);
     ok(broker.ack_of(&changed).await);
     for message in &all[1..10] {
         ok(broker.ack_of(message).await);
     }
-    let acked: BTreeSet<String> = all[..10].iter().map(|one| one.body.clone()).collect();
+    let mut visible = Visible::new();
+    for message in &all[10..] {
+        let (answer, changed) = broker.change(message, 2000).await;
+        ok(answer);
+        note(&mut visible, &changed);
+    }
     broker.restart().await;
-    let came = drain(&broker, 10).await;
-    assert_eq!(came.len(), 10);
-    assert!(came.iter().all(|body| !acked.contains(body)));
+    let mut wanted: Vec<String> = visible.keys().cloned().collect();
+    wanted.sort();
+    assert_eq!(drain(&broker, 10, &visible).await, wanted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_kill_during_the_wait_loses_nothing_either() {
     let mut broker = with_messages(40, "").await;
-    assert_eq!(pop_all(&broker, &SHORT).await.len(), 40);
+    let mut visible = Visible::new();
+    for message in pop_all(&broker, &SHORT).await {
+        note(&mut visible, &message);
+    }
+    assert_eq!(visible.len(), 40);
     for _ in 0..2 {
         broker.kill();
         broker.start_again().await;
     }
-    let came: BTreeSet<String> = drain(&broker, 40).await.into_iter().collect();
+    let came: BTreeSet<String> = drain(&broker, 40, &visible).await.into_iter().collect();
     assert_eq!(came.len(), 40);
 }

@@ -19,8 +19,10 @@ async fn a_message_that_is_not_acked_comes_again_with_its_count_and_its_own_hand
     let broker = TestBroker::to_pop(1, "").await;
     ok(broker.send_to((TOPIC, 0), "a", &[("KEYS", "k")]).await);
     ok(broker.send_to((TOPIC, 0), "b", &[]).await);
-    let first = broker.pop(&SHORT).await;
+    let first = broker.pop(&ASK).await;
     ok(broker.ack_of(&first.messages[1]).await);
+    let (answer, changed) = broker.change(&first.messages[0], 0).await;
+    ok(answer);
     let again = broker.pop_waiting(&ASK).await;
     assert_eq!(again.bodies(), ["a"]);
     let message = &again.messages[0];
@@ -29,12 +31,13 @@ async fn a_message_that_is_not_acked_comes_again_with_its_count_and_its_own_hand
         (1, TOPIC)
     );
     assert_eq!(message.property("KEYS"), Some("k"));
-    let first_time = first.header().pop_time.to_string();
+    let first_time = changed.receipt().pop_time.to_string();
     assert_eq!(message.property(names::FIRST_POP_TIME), Some(&*first_time));
     assert!(message.property(names::POP_CK).is_some());
     broker.comes_to(TOPIC, "2").await;
-    // The first handle is of no use any more.
+    // The earlier handles are of no use any more.
     ok(broker.ack_of(&first.messages[0]).await);
+    ok(broker.ack_of(&changed).await);
     assert_eq!(broker.committed(GROUP, "%RETRY%G_T").await, "0");
     ok(broker.ack_of(message).await);
     assert_eq!(broker.committed(GROUP, "%RETRY%G_T").await, "1");

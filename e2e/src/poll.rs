@@ -22,6 +22,7 @@ pub(crate) fn until_every(
     what: &str,
     mut condition: impl FnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
+    let limit = limit * patience();
     let deadline = Instant::now() + limit;
     loop {
         if condition()? {
@@ -34,4 +35,10 @@ pub(crate) fn until_every(
         );
         std::thread::park_timeout(pause);
     }
+}
+
+/// By how much every limit is longer: `E2E_PATIENCE`, for a computer that does other things.
+fn patience() -> u32 {
+    let text = std::env::var("E2E_PATIENCE").unwrap_or_default();
+    text.parse().unwrap_or(1).clamp(1, 100)
 }

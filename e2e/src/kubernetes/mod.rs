@@ -30,7 +30,8 @@ type Found = anyhow::Result<String>;
 pub(crate) fn run(only: Option<&str>) -> anyhow::Result<Vec<Case>> {
     let cluster = KubeCluster::ready(&Source::from_environment()?)?;
     let mut cases = Vec::new();
-    let chosen = |promise: &promises::Promise| only.is_none_or(|only| promise.name.contains(only));
+    let chosen =
+        |promise: &promises::Promise| only.is_none_or(|only| promise.title().contains(only));
     for (at, promise) in promises::ALL.iter().enumerate() {
         // What later ones stand on is tried when one of them was chosen.
         let later = promises::ALL.get(at + 1..).unwrap_or_default();
@@ -47,7 +48,8 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<Vec<Case>> {
 }
 
 fn try_one(cluster: &KubeCluster, promise: &promises::Promise) -> Case {
-    cluster.progress.say(promise.name);
+    let name = promise.title();
+    cluster.progress.say(&name);
     let started = Instant::now();
     let found = (promise.check)(cluster);
     let seconds = started.elapsed().as_secs_f64();
@@ -59,7 +61,7 @@ fn try_one(cluster: &KubeCluster, promise: &promises::Promise) -> Case {
         cluster.progress.say(&format!("FAILED: {detail}"));
     }
     Case {
-        name: promise.name.to_owned(),
+        name,
         outcome,
         detail,
     }

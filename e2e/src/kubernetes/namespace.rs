@@ -4,7 +4,11 @@
 
 use super::cluster::KubeCluster;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+/// What all of them have.
+const LABEL: &str = "rocketmq-e2e=test";
+const GONE: Duration = Duration::from_mins(3);
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A namespace.
@@ -19,11 +23,21 @@ impl<'a> Namespace<'a> {
     pub(super) fn new(cluster: &'a KubeCluster, purpose: &str) -> anyhow::Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("e2e-{purpose}-{}-{number}", std::process::id());
+        let label = LABEL.replace('=', ": ");
         cluster.apply(&format!(
             "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n  labels:\n    \
-             rocketmq-e2e: test\n    pod-security.kubernetes.io/enforce: restricted\n"
+             {label}\n    pod-security.kubernetes.io/enforce: restricted\n"
         ))?;
         Ok(Self { cluster, name })
+    }
+
+    /// Waits until the namespaces of earlier tests are gone, with what Kubernetes writes about that.
+    pub(super) fn until_alone(&self) -> anyhow::Result<()> {
+        crate::until(GONE, "the namespaces of earlier tests are gone", || {
+            let words = ["get", "namespaces", "-l", LABEL, "-o", "name"];
+            let all = self.cluster.kubectl(&words)?;
+            Ok(all.lines().all(|line| line.ends_with(&self.name)))
+        })
     }
 
     /// Its name.

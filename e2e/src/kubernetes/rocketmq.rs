@@ -83,6 +83,11 @@ spec:
         self.namespace.name()
     }
 
+    /// Waits until nothing of earlier tests is left.
+    pub(super) fn until_alone(&self) -> anyhow::Result<()> {
+        self.namespace.until_alone()
+    }
+
     /// The object.
     pub(super) fn object(&self) -> anyhow::Result<Value> {
         let object = self.kube.get(self.namespace(), "rmq", &self.name)?;

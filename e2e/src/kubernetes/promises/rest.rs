@@ -44,6 +44,7 @@ pub(super) fn check(kube: &KubeCluster) -> Found {
     cluster.until(limit, "nothing is left to do", |object| {
         super::super::rocketmq::is(object, "Quiesced")
     })?;
+    cluster.until_alone()?;
     let seconds = std::env::var("E2E_REST_SECONDS").ok();
     let seconds = seconds
         .and_then(|text| text.parse().ok())

@@ -170,7 +170,9 @@ fn a_topic_made_after_the_copy_keeps_a_group_closed_although_an_old_plan_opens_i
         if steps.contains(&open) {
             break;
         }
-        steps.iter().for_each(|step| world.apply(step, &two));
+        for step in &steps {
+            world.apply(step, &two);
+        }
     }
     assert_eq!(said(&world, &open), Ok(()));
     world.metadata.entry(0).or_default().insert(12);

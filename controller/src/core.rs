@@ -94,9 +94,10 @@ impl Core {
                 detector,
             }
         });
-        match leadership {
-            Some(Leadership { term }) => tracing::info!(term, "this controller leads"),
-            None => tracing::info!("this controller does not lead any more"),
+        if let Some(Leadership { term }) = leadership {
+            tracing::info!(term, "this controller leads");
+        } else {
+            tracing::info!("this controller does not lead any more");
         }
         leadership.is_some()
     }

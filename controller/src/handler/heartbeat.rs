@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use rmq_controller_fsm::{
+    BrokerGroup,
     detector::{ConnectionId, Heartbeat, OurHeartbeat},
     settings_of,
 };
@@ -23,7 +24,7 @@ pub(super) async fn heartbeat(core: &Arc<Core>, call: &Call) -> Handled {
     let received = call.received;
     let (leadership, urgent) = core.leading(|detector, state| {
         detector.heartbeat(received, state, &heartbeat);
-        let master = state.group(&group).and_then(|known| known.master());
+        let master = state.group(&group).and_then(BrokerGroup::master);
         let alive = detector.alive(received, state, &group);
         // An election may have waited for just this.
         master.is_none_or(|master| !alive.contains(&master))

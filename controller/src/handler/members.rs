@@ -7,8 +7,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use rmq_controller_fsm::{
-    AlterSyncStateSet, ApplyBrokerId, Clean, CleanBrokerData, Command as Proposal, Outcome,
-    RegisterBroker,
+    AlterSyncStateSet, ApplyBrokerId, BrokerGroup, Clean, CleanBrokerData, Command as Proposal,
+    Outcome, RegisterBroker,
 };
 use rmq_protocol::{
     body::SyncStateSet,
@@ -51,7 +51,7 @@ pub(super) async fn register(core: &Core, call: &Call) -> Handled {
     let (cluster, group) = names(&header.cluster_name, &header.broker_name)?;
     let now = core.now();
     let (_, master_alive) = core.leading(|detector, state| {
-        let master = state.group(&group).and_then(|known| known.master());
+        let master = state.group(&group).and_then(BrokerGroup::master);
         master.is_some_and(|master| detector.alive(now, state, &group).contains(&master))
     })?;
     let command = RegisterBroker {

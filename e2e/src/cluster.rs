@@ -78,6 +78,12 @@ impl Cluster {
         addresses.collect::<Vec<_>>().join(";")
     }
 
+    /// Address of the first gateway.
+    pub fn gateway(&self) -> &str {
+        let proxies = self.report.proxies.first();
+        proxies.map_or("", |proxy| &proxy.address)
+    }
+
     /// Address of the first broker.
     pub fn broker(&self) -> &str {
         self.report

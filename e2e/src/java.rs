@@ -184,6 +184,6 @@ pub(crate) fn path_text(path: &Path) -> anyhow::Result<&str> {
 }
 
 /// Where the reports of Surefire are.
-pub(crate) fn surefire_reports() -> PathBuf {
-    project_root().join("e2e/java/target/surefire-reports")
+pub(crate) fn surefire_reports(project: &str) -> PathBuf {
+    project_root().join(project).join("target/surefire-reports")
 }

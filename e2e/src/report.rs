@@ -14,6 +14,9 @@ pub struct ClusterReport {
     pub name_servers: Vec<NameServerReport>,
     /// The brokers.
     pub brokers: Vec<BrokerReport>,
+    /// The gateways.
+    #[serde(default)]
+    pub proxies: Vec<ProxyReport>,
 }
 
 /// A NameServer.
@@ -27,6 +30,13 @@ pub struct NameServerReport {
     pub metrics: Option<String>,
     /// Where its health is read.
     pub health: Option<String>,
+}
+
+/// A gateway.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ProxyReport {
+    /// Where 5.x clients connect.
+    pub address: String,
 }
 
 /// A broker.

@@ -46,16 +46,18 @@ impl Target {
 
     /// What the suites get in their environment.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
-        let (name_servers, broker, cluster, against) = match self {
+        let (name_servers, broker, gateway, cluster, against) = match self {
             Self::Ours(ours) => (
                 ours.name_servers(),
                 ours.broker().to_owned(),
+                ours.gateway().to_owned(),
                 ours.report().cluster.clone(),
                 Against::Ours,
             ),
             Self::Java(java) => (
                 java.name_servers().to_owned(),
                 java.broker().to_owned(),
+                String::new(),
                 java.cluster().to_owned(),
                 Against::Java,
             ),
@@ -63,6 +65,7 @@ impl Target {
         vec![
             ("NAMESRV_ADDR", name_servers),
             ("BROKER_ADDR", broker),
+            ("GRPC_ADDR", gateway),
             ("CLUSTER_NAME", cluster),
             ("E2E_AGAINST", against.name().to_owned()),
         ]

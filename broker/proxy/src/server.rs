@@ -103,6 +103,7 @@ impl Proxy {
             .add_service(health_service)
             .add_service(reflection);
         gateway.tasks.spawn(upkeep::run(Arc::clone(&gateway)));
+        gateway.tasks.spawn(upkeep::look(Arc::clone(&gateway)));
         let incoming = Incoming::new(listener, gateway.seats.clone());
         let mut stopping = gateway.stopping.subscribe();
         let stop = async move {
@@ -168,11 +169,11 @@ pub struct Probe(Arc<Gateway>);
 
 impl Probe {
     /// Whether clients can use it: it is not stopping, and knows a broker.
-    pub async fn ready(&self) -> Result<(), String> {
+    pub fn ready(&self) -> Result<(), String> {
         if *self.0.stopping.borrow() {
             return Err("stopping".to_owned());
         }
-        self.0.cluster.is_reachable().await
+        self.0.reachable()
     }
 
     /// Its figures in the Prometheus text form.

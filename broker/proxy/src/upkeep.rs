@@ -28,6 +28,22 @@ pub(crate) async fn run(gateway: Arc<Gateway>) {
     }
 }
 
+/// Looks for brokers until the gateway is stopping.
+pub(crate) async fn look(gateway: Arc<Gateway>) {
+    let mut stopping = gateway.stopping.subscribe();
+    let looks = async {
+        loop {
+            gateway.look().await;
+            tokio::time::sleep(BEAT).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = stopping.wait_for(|stop| *stop) => {}
+        () = looks => {}
+    }
+}
+
 /// One beat.
 pub(crate) fn beat(gateway: &Arc<Gateway>) {
     let now = gateway.now();

@@ -13,6 +13,7 @@ mod health;
 mod namesrv;
 mod observe;
 mod operator;
+mod proxy;
 mod role;
 mod text_table;
 mod up;
@@ -42,6 +43,8 @@ enum Command {
     Broker(broker::BrokerArgs),
     /// Run a controller, which with others decides who is master
     Controller(controller::ControllerArgs),
+    /// Run a gateway for 5.x clients, which speak gRPC
+    Proxy(proxy::ProxyArgs),
     /// Run the operator of a Kubernetes cluster
     Operator(operator::OperatorArgs),
     /// Look at and change a running cluster: topics, groups, messages
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Namesrv(args) => namesrv::run(&args),
         Command::Broker(args) => broker::run(&args),
         Command::Controller(args) => controller::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Operator(args) => operator::run(args),
         Command::Admin(args) => admin::run(args),
         Command::Bench(args) => rmq_bench::run(args),

@@ -4,7 +4,7 @@
 //! a failing tool whose report shows no failure is an error.
 
 use super::{Case, Outcome, go, surefire};
-use crate::cluster::project_root;
+use crate::cluster::{program, project_root};
 use crate::control::Control;
 use crate::java::surefire_reports;
 use crate::target::{Against, Target};
@@ -14,6 +14,9 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
+const JAVA: &str = "e2e/java";
+const JAVA_GRPC: &str = "e2e/java-grpc";
+
 /// Runs classes of the Java project.
 pub(super) fn java(
     against: Against,
@@ -21,7 +24,41 @@ pub(super) fn java(
     jvm: &str,
     log: &Path,
 ) -> anyhow::Result<Vec<Case>> {
-    let reports = surefire_reports();
+    maven(JAVA, against, tests, jvm, log)
+}
+
+/// Runs classes of the project with the Java client of gRPC, which has its own dependencies.
+pub(super) fn java_grpc(
+    against: Against,
+    only: Option<&str>,
+    log: &Path,
+) -> anyhow::Result<Vec<Case>> {
+    needs_gateway(against)?;
+    maven(
+        JAVA_GRPC,
+        against,
+        only.unwrap_or("rmq.e2e.grpc.*Test"),
+        "",
+        log,
+    )
+}
+
+fn needs_gateway(against: Against) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        against == Against::Ours,
+        "the Java server of the suites runs without a gateway"
+    );
+    Ok(())
+}
+
+fn maven(
+    project: &str,
+    against: Against,
+    tests: &str,
+    jvm: &str,
+    log: &Path,
+) -> anyhow::Result<Vec<Case>> {
+    let reports = surefire_reports(project);
     if reports.exists() {
         std::fs::remove_dir_all(&reports).context("cannot remove the reports of an earlier run")?;
     }
@@ -30,7 +67,7 @@ pub(super) fn java(
         .args(["-B", "-ntp", "test", "-DfailIfNoTests=true"])
         .arg(format!("-Dtest={tests}"))
         .arg(format!("-De2e.jvm={jvm}"))
-        .current_dir(project_root().join("e2e/java"));
+        .current_dir(project_root().join(project));
     let status = run(against, command, log, Stdio::null())?;
     let cases = surefire::read(&reports)?;
     check(status, &cases, log)?;
@@ -53,6 +90,47 @@ pub(super) fn go(against: Against, only: Option<&str>, log: &Path) -> anyhow::Re
     Ok(cases)
 }
 
+/// Runs the script with the Python client; its lines are those of `go test -json`.
+pub(super) fn python_grpc(
+    against: Against,
+    only: Option<&str>,
+    log: &Path,
+) -> anyhow::Result<Vec<Case>> {
+    needs_gateway(against)?;
+    let project = project_root().join("e2e/python");
+    let venv = project.join("target/venv");
+    let python = venv.join("bin/python");
+    if !python.is_file() {
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv"]).arg(&venv);
+        done(
+            make,
+            "python3 -m venv (Debian: apt-get install python3-venv)",
+        )?;
+    }
+    let mut install = Command::new(&python);
+    install
+        .args(["-m", "pip", "install", "-q", "--disable-pip-version-check"])
+        .args(["-r", "requirements.txt"])
+        .current_dir(&project);
+    done(install, "pip install")?;
+    let events = log.with_extension("json");
+    let mut command = Command::new(&python);
+    command.arg("gateway.py").args(only).current_dir(&project);
+    let output = File::create(&events).context("cannot write the events of the script")?;
+    let status = run(against, command, log, output.into())?;
+    let cases = go::read(&std::fs::read_to_string(&events)?);
+    check(status, &cases, log)?;
+    Ok(cases)
+}
+
+fn done(mut command: Command, what: &str) -> anyhow::Result<()> {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("cannot start {what}"))?;
+    anyhow::ensure!(status.success(), "{what} ended with {status}");
+    Ok(())
+}
+
 /// Starts a cluster, runs the tool with its addresses, and stops the cluster.
 fn run(
     against: Against,
@@ -60,6 +138,10 @@ fn run(
     log: &Path,
     stdout: Stdio,
 ) -> anyhow::Result<ExitStatus> {
+    // The suite's folder is not ours: a path must hold there as well.
+    if let Some(program) = program().ok().and_then(|path| path.canonicalize().ok()) {
+        command.env("ROCKETMQ_BIN", program);
+    }
     let target = Target::start(against)?;
     let environment = target.environment();
     let target = Arc::new(Mutex::new(Some(target)));

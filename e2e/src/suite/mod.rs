@@ -27,6 +27,10 @@ pub enum Suite {
     AdminJava,
     /// The official Go client.
     Go,
+    /// The official Java client of gRPC.
+    JavaGrpc,
+    /// The official Python client of gRPC.
+    PythonGrpc,
     /// Store folders handed between the Java broker and ours.
     Swap,
     /// Our broker, killed at random moments under load.
@@ -98,6 +102,8 @@ pub fn run(
         Suite::Mqadmin => clients::java(against, only.unwrap_or("rmq.e2e.mqadmin.*Test"), "", log)?,
         Suite::AdminJava => admin_java::run(only, log)?,
         Suite::Go => clients::go(against, only, log)?,
+        Suite::JavaGrpc => clients::java_grpc(against, only, log)?,
+        Suite::PythonGrpc => clients::python_grpc(against, only, log)?,
         Suite::Swap => swap::run(against, only, log)?,
         Suite::Kill => kill::run(against, only, rounds)?,
         Suite::Charts => crate::kubernetes::run_charts(only)?,

@@ -1,12 +1,13 @@
 //! A running cluster: brought up in order, watched, and stopped in the reverse order.
 //!
-//! **Invariant:** NameServers listen before brokers start, and outlive them. Dropping the value
+//! **Invariant:** NameServers listen before brokers start, and outlive them; gateways start last and
+//! stop first. Dropping the value
 //! stops every process, without waiting for it; [`LocalCluster::stop`] waits.
 
 use crate::local::columns::Columns;
 use crate::local::external::{self, ExternalError};
 use crate::local::folder::{self, ClaimError, ProcessLock};
-use crate::local::plan::{LocalPlan, ProcessPlan};
+use crate::local::plan::{LocalPlan, ProcessPlan, Role};
 use crate::local::ports::{self, PortProblem};
 use crate::local::report::{Report, Row};
 use crate::local::reserve;
@@ -109,10 +110,13 @@ pub struct LocalCluster {
     options: RunOptions,
     name_servers: Vec<Member>,
     brokers: Vec<Member>,
+    proxies: Vec<Member>,
     name_server_tasks: JoinSet<()>,
     broker_tasks: JoinSet<()>,
+    proxy_tasks: JoinSet<()>,
     name_server_orders: watch::Sender<Order>,
     broker_orders: watch::Sender<Order>,
+    proxy_orders: watch::Sender<Order>,
     changes: Arc<watch::Sender<u64>>,
     seen: watch::Receiver<u64>,
     since: Instant,
@@ -129,10 +133,13 @@ impl LocalCluster {
             options: options.clone(),
             name_servers: Vec::new(),
             brokers: Vec::new(),
+            proxies: Vec::new(),
             name_server_tasks: JoinSet::new(),
             broker_tasks: JoinSet::new(),
+            proxy_tasks: JoinSet::new(),
             name_server_orders: watch::Sender::new(Order::Run),
             broker_orders: watch::Sender::new(Order::Run),
+            proxy_orders: watch::Sender::new(Order::Run),
             changes: Arc::new(changes),
             seen,
             since: Instant::now(),
@@ -162,7 +169,7 @@ impl LocalCluster {
             self.until(waiting, |state| state.phase == Phase::Ready)
                 .await?;
             match routes::complete(&self.name_server_addresses(), &self.expected()).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => break,
                 Err(missing) if said.elapsed() >= Duration::from_secs(1) => {
                     waiting(&missing);
                     said = Instant::now();
@@ -171,6 +178,12 @@ impl LocalCluster {
             }
             sleep(ROUTES_POLL).await;
         }
+        for plan in self.plan.proxies.clone() {
+            let member = self.supervise(plan, addresses.clone());
+            self.proxies.push(member);
+        }
+        self.until(waiting, |state| state.phase == Phase::Ready)
+            .await
     }
 
     /// Waits for the next change of any process.
@@ -239,9 +252,11 @@ impl LocalCluster {
         admin.survey(cluster.as_ref()).await
     }
 
-    /// Stops all processes in order: brokers, then NameServers; with force after 30 seconds.
+    /// Stops all processes in order: gateways, brokers, then NameServers; with force after 30 seconds.
     pub async fn stop(&mut self) {
         let deadline = Instant::now() + STOP_PATIENCE;
+        self.proxy_orders.send_replace(Order::StopBy(deadline));
+        while self.proxy_tasks.join_next().await.is_some() {}
         self.broker_orders.send_replace(Order::StopBy(deadline));
         while self.broker_tasks.join_next().await.is_some() {}
         self.name_server_orders
@@ -251,27 +266,24 @@ impl LocalCluster {
 
     /// Ends all processes at once.
     pub async fn kill(&mut self) {
+        self.proxy_orders.send_replace(Order::Kill);
         self.broker_orders.send_replace(Order::Kill);
         self.name_server_orders.send_replace(Order::Kill);
+        while self.proxy_tasks.join_next().await.is_some() {}
         while self.broker_tasks.join_next().await.is_some() {}
         while self.name_server_tasks.join_next().await.is_some() {}
     }
 
     fn members(&self) -> impl Iterator<Item = &Member> {
-        self.name_servers.iter().chain(&self.brokers)
+        let kept = self.name_servers.iter().chain(&self.brokers);
+        kept.chain(&self.proxies)
     }
 
     fn supervise(&mut self, plan: ProcessPlan, name_servers: String) -> Member {
-        let broker = plan.group.is_some();
-        let orders = if broker {
-            &self.broker_orders
-        } else {
-            &self.name_server_orders
-        };
-        let tasks = if broker {
-            &mut self.broker_tasks
-        } else {
-            &mut self.name_server_tasks
+        let (orders, tasks) = match plan.role {
+            Role::NameServer => (&self.name_server_orders, &mut self.name_server_tasks),
+            Role::Broker => (&self.broker_orders, &mut self.broker_tasks),
+            Role::Proxy => (&self.proxy_orders, &mut self.proxy_tasks),
         };
         let (state, reader) = watch::channel(ProcessState::new());
         let supervisor = Supervisor {
@@ -330,7 +342,8 @@ impl LocalCluster {
     /// After a crash of an earlier `up`, its processes are still stopping.
     async fn await_leftovers(&self, waiting: &mut dyn FnMut(&str)) -> Result<(), StartError> {
         let deadline = Instant::now() + LEFTOVER_PATIENCE;
-        for process in self.plan.name_servers.iter().chain(&self.plan.brokers) {
+        let processes = self.plan.name_servers.iter().chain(&self.plan.brokers);
+        for process in processes.chain(&self.plan.proxies) {
             let mut said = false;
             while folder::is_held(process) {
                 if Instant::now() >= deadline {

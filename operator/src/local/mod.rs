@@ -28,6 +28,6 @@ pub use holder::Holder;
 pub use plan::{LocalPlan, Note, Placement, PortChoice, ProcessPlan, Role, plan};
 pub use ports::{Obstacle, PortProblem, PortUse, TakenPort};
 pub use ready_line::ReadyLine;
-pub use report::{BrokerReport, NameServerReport, Report, Row};
+pub use report::{BrokerReport, NameServerReport, ProxyReport, Report, Row};
 pub use state::{Phase, ProcessState};
 pub use status::{Facts, cluster_columns, cluster_status, group_columns, group_status};

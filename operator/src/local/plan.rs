@@ -6,6 +6,7 @@
 //! | role | clients | health and metrics |
 //! |---|---|---|
 //! | NameServer *i* | 9876 + *i* | 9976 + *i* |
+//! | gateway | 8081 | 5557 |
 //! | broker *n*, counted over all groups | 10911 + 10 *n* (fast channel two below, HA one above) | 10910 + 10 *n* |
 
 mod notes;
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 const NAME_SERVER_PORT: u16 = 9876;
 const NAME_SERVER_HEALTH_PORT: u16 = 9976;
+const PROXY_PORT: u16 = 8081;
+const PROXY_HEALTH_PORT: u16 = 5557;
 const BROKER_PORT: u16 = 10911;
 const BROKER_HEALTH_PORT: u16 = 10910;
 const BROKER_PORT_STEP: u16 = 10;
@@ -50,6 +53,8 @@ pub enum Role {
     NameServer,
     /// Keeps messages.
     Broker,
+    /// Serves 5.x clients over gRPC.
+    Proxy,
 }
 
 impl Role {
@@ -59,6 +64,7 @@ impl Role {
         match self {
             Self::NameServer => "namesrv",
             Self::Broker => "broker",
+            Self::Proxy => "proxy",
         }
     }
 }
@@ -91,6 +97,7 @@ impl ProcessPlan {
         self.dir.join(match self.role {
             Role::NameServer => "namesrv.conf",
             Role::Broker => "broker.conf",
+            Role::Proxy => "proxy.yaml",
         })
     }
 
@@ -125,7 +132,7 @@ impl ProcessPlan {
             "--ready-line".to_owned(),
             "--stop-with-stdin".to_owned(),
         ];
-        if self.role == Role::Broker {
+        if self.role != Role::NameServer {
             args.extend(["-n".to_owned(), name_servers.to_owned()]);
         }
         args
@@ -153,6 +160,8 @@ pub struct LocalPlan {
     pub name_servers: Vec<ProcessPlan>,
     /// Started when every NameServer listens.
     pub brokers: Vec<ProcessPlan>,
+    /// Started when every broker is ready.
+    pub proxies: Vec<ProcessPlan>,
     /// What the manifest asks and one computer does not give.
     pub notes: Vec<Note>,
 }
@@ -196,6 +205,7 @@ pub fn plan(cluster: &RocketMQCluster, placement: &Placement) -> LocalPlan {
         external_name_servers: spec.name_server.external_ref.clone(),
         name_servers,
         brokers,
+        proxies: spec.proxy.iter().map(|_| proxy(placement)).collect(),
         notes: notes::of(cluster, placement),
     }
 }
@@ -248,6 +258,23 @@ fn master(cluster: &RocketMQCluster, placement: &Placement, group: u16) -> Proce
         id: Some(0),
         listen: address(placement, BROKER_PORT + BROKER_PORT_STEP * group),
         health: address(placement, BROKER_HEALTH_PORT + BROKER_PORT_STEP * group),
+        config,
+    }
+}
+
+/// One is enough on one computer: it has the same cores as its brokers.
+fn proxy(placement: &Placement) -> ProcessPlan {
+    let name = "proxy-0".to_owned();
+    let mut config = head(&name);
+    config.push_str("proxyMode: CLUSTER\n");
+    ProcessPlan {
+        role: Role::Proxy,
+        dir: placement.data_dir.join(&name),
+        name,
+        group: None,
+        id: None,
+        listen: address(placement, PROXY_PORT),
+        health: address(placement, PROXY_HEALTH_PORT),
         config,
     }
 }

@@ -107,7 +107,8 @@ impl ProcessPlan {
 /// Tries every port of the plan.
 pub(crate) fn check(plan: &LocalPlan) -> Result<(), PortProblem> {
     let mut taken = Vec::new();
-    for process in plan.name_servers.iter().chain(&plan.brokers) {
+    let processes = plan.name_servers.iter().chain(&plan.brokers);
+    for process in processes.chain(&plan.proxies) {
         for (purpose, addr) in process.ports() {
             // As the roles do it: beside connections that are still closing, not beside a listener.
             let Err(error) = TcpListener::bind(addr) else {

@@ -65,8 +65,8 @@ pub struct Report {
     pub brokers: Vec<BrokerReport>,
     /// None yet.
     pub controllers: [(); 0],
-    /// None yet.
-    pub proxies: [(); 0],
+    /// The gateways of 5.x clients.
+    pub proxies: Vec<ProxyReport>,
 }
 
 /// A NameServer. Of one that somebody else runs only the address is known; it stands for its name.
@@ -82,6 +82,22 @@ pub struct NameServerReport {
     pub metrics: Option<String>,
     /// Where `/livez`, `/readyz` and `/startupz` are.
     pub health: Option<String>,
+}
+
+/// A gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProxyReport {
+    /// Its name in the cluster.
+    pub name: String,
+    /// Where clients connect, over gRPC.
+    pub address: String,
+    /// The process.
+    pub pid: u32,
+    /// Where `/metrics` is.
+    pub metrics: String,
+    /// Where `/livez`, `/readyz` and `/startupz` are.
+    pub health: String,
 }
 
 /// A broker.
@@ -115,7 +131,7 @@ impl Report {
             name_servers: external(run),
             brokers: Vec::new(),
             controllers: [],
-            proxies: [],
+            proxies: Vec::new(),
         };
         for (plan, state) in members {
             let address = state.address.unwrap_or(plan.listen).to_string();
@@ -133,6 +149,13 @@ impl Report {
                         health: Some(health),
                     });
                 }
+                Role::Proxy => report.proxies.push(ProxyReport {
+                    name,
+                    address,
+                    pid,
+                    metrics,
+                    health,
+                }),
                 Role::Broker => report.brokers.push(BrokerReport {
                     name,
                     group: plan.group.clone().unwrap_or_default(),

@@ -33,7 +33,7 @@ pub(crate) fn reserve(plan: &ProcessPlan) -> io::Result<Option<Reserved>> {
     }
     let ip = plan.listen.ip();
     match plan.role {
-        Role::NameServer => {
+        Role::NameServer | Role::Proxy => {
             let (listen, first) = hold(ip, 0)?;
             let (health, second) = hold(plan.health.ip(), 0)?;
             Ok(Some(Reserved {

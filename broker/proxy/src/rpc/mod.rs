@@ -63,6 +63,8 @@ pub(crate) struct Gateway {
     requests: Arc<Semaphore>,
     receives: Arc<Semaphore>,
     telemetries: Arc<Semaphore>,
+    /// Whether brokers could be found at the last look.
+    reachable: Mutex<Result<(), String>>,
     /// Receives whose clients wait for a broker.
     waiting: AtomicUsize,
 }
@@ -96,6 +98,7 @@ impl Gateway {
             requests: Arc::new(Semaphore::new(limits.requests_max)),
             receives: Arc::new(Semaphore::new(limits.receives_max)),
             telemetries: Arc::new(Semaphore::new(limits.clients_max)),
+            reachable: Mutex::new(Err("no NameServer was asked yet".to_owned())),
             waiting: AtomicUsize::new(0),
             options,
         }
@@ -113,6 +116,21 @@ impl Gateway {
         self.transactions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks whether brokers can be found.
+    pub(crate) async fn look(&self) {
+        let found = self.cluster.is_reachable().await;
+        *self
+            .reachable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = found;
+    }
+
+    /// What the last look found.
+    pub(crate) fn reachable(&self) -> Result<(), String> {
+        let found = self.reachable.lock();
+        found.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn gauges(&self) -> Gauges {

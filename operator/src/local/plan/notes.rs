@@ -86,8 +86,13 @@ pub(super) fn of(cluster: &RocketMQCluster, placement: &Placement) -> Vec<Note> 
     if spec.controller.is_some() {
         note("spec.controller: not supported on this computer yet; none runs".to_owned());
     }
-    if spec.proxy.is_some() {
-        note("spec.proxy: not supported on this computer yet; none runs".to_owned());
+    if let Some(proxy) = &spec.proxy
+        && proxy.replicas > 1
+    {
+        note(format!(
+            "spec.proxy.replicas: {} asked; one runs on this computer",
+            proxy.replicas
+        ));
     }
     let left_out = changed(spec);
     if !left_out.is_empty() {

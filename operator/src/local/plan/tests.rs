@@ -23,7 +23,8 @@ fn placement(ports: PortChoice) -> Placement {
 
 fn render(plan: &LocalPlan) -> String {
     let mut text = format!("cluster {}\n", plan.cluster);
-    for process in plan.name_servers.iter().chain(&plan.brokers) {
+    let processes = plan.name_servers.iter().chain(&plan.brokers);
+    for process in processes.chain(&plan.proxies) {
         let args = process.args(process.listen, process.health, "127.0.0.1:9876");
         let _ = write!(
             text,

@@ -15,11 +15,13 @@ use crate::{
     core::{Core, lock},
     metadata::{PERM_READ, PERM_WRITE},
     namespace,
-    session::{Heartbeat, Member, Producer, subscription::TagFilter},
+    session::{GROUPS_OF_A_CONNECTION_MAX, Heartbeat, Member, Producer, subscription::TagFilter},
 };
 
 /// Most groups one heartbeat may name.
 const GROUPS_MAX: usize = 1024;
+/// Most topics a group may subscribe to.
+const SUBSCRIPTIONS_MAX: usize = 1024;
 
 /// Code 34.
 pub(crate) fn heartbeat(core: &Arc<Core>, call: &Call<'_>) -> Answer {
@@ -33,6 +35,13 @@ pub(crate) fn heartbeat(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     if data.consumer_data_set.len() + data.producer_data_set.len() > GROUPS_MAX {
         return Err(Failure::system(format!(
             "the heartbeat names more than {GROUPS_MAX} groups"
+        )));
+    }
+    let greedy = |group: &&ConsumerData| group.subscription_data_set.len() > SUBSCRIPTIONS_MAX;
+    if let Some(group) = data.consumer_data_set.iter().find(greedy) {
+        return Err(Failure::system(format!(
+            "group {} subscribes to more than {SUBSCRIPTIONS_MAX} topics",
+            group.group_name
         )));
     }
     if !call.conn.is_open() {
@@ -52,7 +61,11 @@ pub(crate) fn heartbeat(core: &Arc<Core>, call: &Call<'_>) -> Answer {
             channel: Arc::clone(call.conn),
             seen: now,
         };
-        lock(&core.producers).heartbeat(&group, call.conn.id().0, entry);
+        if !lock(&core.producers).heartbeat(&group, call.conn.id().0, entry) {
+            return Err(Failure::system(format!(
+                "this connection is in {GROUPS_OF_A_CONNECTION_MAX} producer groups already"
+            )));
+        }
     }
     let mut changed = false;
     for consumer in &data.consumer_data_set {

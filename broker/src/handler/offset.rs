@@ -72,11 +72,18 @@ pub(crate) fn update(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     if !core.groups.contains(&header.consumer_group) {
         return Err(Failure::no_group(&header.consumer_group));
     }
-    core.topic(&header.topic)?;
+    let topic = core.topic(&header.topic)?;
     if header.queue_id < 0 || header.commit_offset < 0 {
         return Err(Failure::parameter(format!(
             "queueId {} or commitOffset {} is negative",
             header.queue_id, header.commit_offset
+        )));
+    }
+    let queues = topic.read_queue_nums.max(topic.write_queue_nums);
+    if header.queue_id >= queues {
+        return Err(Failure::parameter(format!(
+            "topic {} has {queues} queues, no queue {}",
+            header.topic, header.queue_id
         )));
     }
     let outcome = core.offsets.commit(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rmq_protocol::body::{LockBatchRequest, LockBatchResponse, MessageQueue};
+use rmq_protocol::body::{LockBatchRequest, LockBatchResponse};
 
 use super::Call;
 use crate::{
@@ -10,6 +10,9 @@ use crate::{
     core::{Core, lock},
     session::QueueKey,
 };
+
+/// Most queues of one request.
+const QUEUES_MAX: usize = 4096;
 
 fn read(call: &Call<'_>) -> Result<(LockBatchRequest, Vec<QueueKey>), Failure> {
     if call.body.is_empty() {
@@ -20,6 +23,11 @@ fn read(call: &Call<'_>) -> Result<(LockBatchRequest, Vec<QueueKey>), Failure> {
     let body = LockBatchRequest::from_json(call.body)?;
     if body.client_id.is_empty() || body.consumer_group.is_empty() {
         return Err(Failure::system("clientId or consumerGroup is empty"));
+    }
+    if body.mq_set.len() > QUEUES_MAX {
+        return Err(Failure::system(format!(
+            "the request names more than {QUEUES_MAX} queues"
+        )));
     }
     let queues = body
         .mq_set
@@ -33,12 +41,9 @@ fn read(call: &Call<'_>) -> Result<(LockBatchRequest, Vec<QueueKey>), Failure> {
 pub(crate) fn lock_batch(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     let (body, queues) = read(call)?;
     let won = lock(&core.locks).lock(core.now(), &body.consumer_group, &body.client_id, queues);
-    let is_won = |mq: &&MessageQueue| {
-        won.iter()
-            .any(|(topic, id)| *topic == mq.topic && *id == mq.queue_id)
-    };
+    let queues = body.mq_set.into_iter().zip(won);
     let answer = LockBatchResponse {
-        lock_ok_mq_set: body.mq_set.iter().filter(is_won).cloned().collect(),
+        lock_ok_mq_set: queues.filter_map(|(mq, won)| won.then_some(mq)).collect(),
     };
     Ok(success().with_body(answer.to_json()))
 }

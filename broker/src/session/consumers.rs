@@ -1,6 +1,6 @@
 //! Consumer groups with live members and their subscriptions (`ConsumerManager`).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rmq_protocol::{
     body::{ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionData},
@@ -363,7 +363,8 @@ fn subscribe(
         }
     }
     let before = table.len();
-    table.retain(|topic, _| list.iter().any(|data| data.topic == *topic));
+    let kept: HashSet<&str> = list.iter().map(|data| data.topic.as_str()).collect();
+    table.retain(|topic, _| kept.contains(topic.as_str()));
     changed || table.len() < before
 }
 

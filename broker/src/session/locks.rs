@@ -5,6 +5,9 @@ use std::collections::HashMap;
 
 use rmq_types::Timestamp;
 
+/// Most locks of all groups together; above, no queue that nobody holds is given out.
+const LOCKS_MAX: usize = 100_000;
+
 /// How long a lock lasts without renewal.
 pub(super) const LOCK_MILLIS: i64 = 60_000;
 
@@ -21,31 +24,46 @@ struct Holder {
 #[derive(Debug, Default)]
 pub(crate) struct QueueLocks {
     groups: HashMap<String, HashMap<QueueKey, Holder>>,
+    /// Locks of all groups.
+    count: usize,
 }
 
 impl QueueLocks {
-    /// Locks or renews each queue that is free, expired or already held by the client; gives those.
+    /// Locks or renews each queue that is free, expired or already held by the client; tells of each
+    /// whether it did.
     pub(crate) fn lock(
         &mut self,
         now: Timestamp,
         group: &str,
         client_id: &str,
         queues: impl IntoIterator<Item = QueueKey>,
-    ) -> Vec<QueueKey> {
-        let held = self.groups.entry(group.to_owned()).or_default();
-        let mut won = Vec::new();
-        for queue in queues {
-            let taken = held.get(&queue).is_some_and(|holder| {
-                holder.client_id != client_id && now.since(holder.since) <= LOCK_MILLIS
-            });
-            if !taken {
-                let holder = Holder {
-                    client_id: client_id.to_owned(),
-                    since: now,
-                };
-                held.insert(queue.clone(), holder);
-                won.push(queue);
+    ) -> Vec<bool> {
+        let Self { groups, count } = self;
+        let held = groups.entry(group.to_owned()).or_default();
+        let mut take = |queue: QueueKey| {
+            let holder = Holder {
+                client_id: client_id.to_owned(),
+                since: now,
+            };
+            match held.get_mut(&queue) {
+                Some(old) => {
+                    let taken = old.client_id != client_id && now.since(old.since) <= LOCK_MILLIS;
+                    if !taken {
+                        *old = holder;
+                    }
+                    !taken
+                }
+                None if *count >= LOCKS_MAX => false,
+                None => {
+                    held.insert(queue, holder);
+                    *count += 1;
+                    true
+                }
             }
+        };
+        let won = queues.into_iter().map(&mut take).collect();
+        if held.is_empty() {
+            groups.remove(group);
         }
         won
     }
@@ -66,6 +84,7 @@ impl QueueLocks {
                 .is_some_and(|holder| holder.client_id == client_id)
             {
                 held.remove(&queue);
+                self.count -= 1;
             }
         }
         if held.is_empty() {
@@ -87,6 +106,7 @@ impl QueueLocks {
             held.retain(|_, holder| now.since(holder.since) <= LOCK_MILLIS);
             !held.is_empty()
         });
+        self.count = self.groups.values().map(HashMap::len).sum();
     }
 }
 
@@ -102,41 +122,55 @@ mod tests {
         ids.iter().map(|id| ("t".to_owned(), *id)).collect()
     }
 
+    /// How many of these queues the client gets.
+    fn won(locks: &mut QueueLocks, now: i64, client: &str, ids: &[i32]) -> usize {
+        let won = locks.lock(at(now), "g", client, queues(ids));
+        won.into_iter().filter(|won| *won).count()
+    }
+
     #[test]
     fn a_held_queue_is_refused_to_others_until_it_is_given_up() {
         let mut locks = QueueLocks::default();
-        assert_eq!(locks.lock(at(0), "g", "c1", queues(&[0, 1])).len(), 2);
-        assert_eq!(
-            locks.lock(at(1), "g", "c2", queues(&[0, 1, 2])),
-            queues(&[2])
-        );
+        assert_eq!(won(&mut locks, 0, "c1", &[0, 1]), 2);
+        let second = locks.lock(at(1), "g", "c2", queues(&[0, 1, 2]));
+        assert_eq!(second, [false, false, true]);
         locks.unlock("g", "c2", queues(&[0]));
-        assert!(locks.lock(at(1), "g", "c2", queues(&[0])).is_empty());
+        assert_eq!(won(&mut locks, 1, "c2", &[0]), 0);
         locks.unlock("g", "c1", queues(&[0]));
-        assert_eq!(locks.lock(at(2), "g", "c2", queues(&[0])).len(), 1);
+        assert_eq!(won(&mut locks, 2, "c2", &[0]), 1);
     }
 
     #[test]
     fn a_silent_holder_loses_its_queue_after_60_seconds_and_not_before() {
         let mut locks = QueueLocks::default();
-        locks.lock(at(0), "g", "c1", queues(&[0]));
-        assert!(locks.lock(at(60_000), "g", "c2", queues(&[0])).is_empty());
-        assert_eq!(locks.lock(at(60_001), "g", "c2", queues(&[0])).len(), 1);
+        assert_eq!(won(&mut locks, 0, "c1", &[0]), 1);
+        assert_eq!(won(&mut locks, 60_000, "c2", &[0]), 0);
+        assert_eq!(won(&mut locks, 60_001, "c2", &[0]), 1);
     }
 
     #[test]
     fn renewals_keep_a_queue_for_as_long_as_they_come() {
         let mut locks = QueueLocks::default();
         for millis in (0..180_000).step_by(20_000) {
-            assert_eq!(locks.lock(at(millis), "g", "c1", queues(&[0])).len(), 1);
-            assert!(
-                locks
-                    .lock(at(millis + 1), "g", "c2", queues(&[0]))
-                    .is_empty()
-            );
+            assert_eq!(won(&mut locks, millis, "c1", &[0]), 1);
+            assert_eq!(won(&mut locks, millis + 1, "c2", &[0]), 0);
         }
         assert!(locks.is_held(at(200_000), "g"));
         locks.expire(at(300_000));
         assert!(!locks.is_held(at(300_000), "g"));
+    }
+
+    #[test]
+    fn locks_are_bounded_and_those_given_up_or_expired_make_room() {
+        let mut locks = QueueLocks::default();
+        let all: Vec<i32> = (0..LOCKS_MAX as i32).collect();
+        assert_eq!(won(&mut locks, 0, "c1", &all), LOCKS_MAX);
+        assert_eq!(won(&mut locks, 0, "c2", &[-1]), 0);
+        assert_eq!(won(&mut locks, 1, "c1", &[0]), 1, "a renewal takes no room");
+        locks.unlock("g", "c1", queues(&[0]));
+        assert_eq!(won(&mut locks, 1, "c2", &[-1]), 1);
+        assert_eq!(won(&mut locks, 1, "c2", &[-2]), 0);
+        locks.expire(at(60_001));
+        assert_eq!(won(&mut locks, 60_001, "c2", &[-2]), 1);
     }
 }

@@ -10,4 +10,4 @@ pub(crate) mod subscription;
 
 pub(crate) use consumers::{Consumers, Found, Heartbeat, Member, Subscribed};
 pub(crate) use locks::{QueueKey, QueueLocks};
-pub(crate) use producers::{Producer, Producers};
+pub(crate) use producers::{GROUPS_OF_A_CONNECTION_MAX, Producer, Producers};

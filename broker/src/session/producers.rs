@@ -1,6 +1,6 @@
 //! Producer groups with live members (`ProducerManager`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rmq_protocol::remoting::Language;
 use rmq_types::Timestamp;
@@ -20,39 +20,63 @@ pub(crate) struct Producer<C> {
     pub seen: Timestamp,
 }
 
+/// Most groups that one connection may be in.
+pub(crate) const GROUPS_OF_A_CONNECTION_MAX: usize = 1024;
+
 /// All groups.
 #[derive(Debug)]
 pub(crate) struct Producers<C> {
     groups: HashMap<String, BTreeMap<u64, Producer<C>>>,
+    /// The groups of each connection.
+    of: HashMap<u64, BTreeSet<String>>,
 }
 
 impl<C> Default for Producers<C> {
     fn default() -> Self {
         Self {
             groups: HashMap::new(),
+            of: HashMap::new(),
         }
     }
 }
 
 impl<C: Clone> Producers<C> {
-    /// Takes a heartbeat of one group.
-    pub(crate) fn heartbeat(&mut self, group: &str, connection: u64, producer: Producer<C>) {
+    /// Takes a heartbeat of one group; `false` if the connection is in as many groups as it may be.
+    #[must_use]
+    pub(crate) fn heartbeat(
+        &mut self,
+        group: &str,
+        connection: u64,
+        producer: Producer<C>,
+    ) -> bool {
+        let own = self.of.entry(connection).or_default();
+        if !own.contains(group) {
+            if own.len() >= GROUPS_OF_A_CONNECTION_MAX {
+                return false;
+            }
+            own.insert(group.to_owned());
+        }
         self.groups
             .entry(group.to_owned())
             .or_default()
             .insert(connection, producer);
+        true
     }
 
     /// Takes a connection out of every group.
     pub(crate) fn leave_all(&mut self, connection: u64) {
-        self.groups.retain(|_, members| {
-            members.remove(&connection);
-            !members.is_empty()
-        });
+        for group in self.of.remove(&connection).unwrap_or_default() {
+            self.take_out(&group, connection);
+        }
     }
 
     /// Takes a connection out of one group.
     pub(crate) fn leave(&mut self, group: &str, connection: u64) {
+        self.take_out(group, connection);
+        self.forget(group, connection);
+    }
+
+    fn take_out(&mut self, group: &str, connection: u64) {
         if let Some(members) = self.groups.get_mut(group) {
             members.remove(&connection);
             if members.is_empty() {
@@ -61,12 +85,27 @@ impl<C: Clone> Producers<C> {
         }
     }
 
+    fn forget(&mut self, group: &str, connection: u64) {
+        if let Some(own) = self.of.get_mut(&connection) {
+            own.remove(group);
+            if own.is_empty() {
+                self.of.remove(&connection);
+            }
+        }
+    }
+
     /// Drops members silent for `millis`.
     pub(crate) fn expire(&mut self, now: Timestamp, millis: i64) {
-        self.groups.retain(|_, members| {
-            members.retain(|_, member| now.since(member.seen) <= millis);
-            !members.is_empty()
-        });
+        let mut silent = Vec::new();
+        for (group, members) in &self.groups {
+            let gone = members
+                .iter()
+                .filter(|(_, member)| now.since(member.seen) > millis);
+            silent.extend(gone.map(|(connection, _)| (group.clone(), *connection)));
+        }
+        for (group, connection) in silent {
+            self.leave(&group, connection);
+        }
     }
 
     /// The members of a group; `None`: nobody is online.
@@ -121,11 +160,36 @@ mod tests {
     #[test]
     fn a_silent_producer_goes_and_a_closed_connection_goes_at_once() {
         let mut table = Producers::default();
-        table.heartbeat("g", 1, producer(0));
-        table.heartbeat("g", 2, producer(100));
+        assert!(table.heartbeat("g", 1, producer(0)));
+        assert!(table.heartbeat("g", 2, producer(100)));
         table.expire(Timestamp::from_millis(150), 100);
         assert_eq!(table.members("g").unwrap().len(), 1);
         table.leave_all(2);
         assert!(table.members("g").is_none());
+    }
+
+    #[test]
+    fn a_connection_is_in_a_bounded_number_of_groups_whatever_it_names() {
+        let mut table = Producers::default();
+        for number in 0..GROUPS_OF_A_CONNECTION_MAX {
+            assert!(table.heartbeat(&format!("g{number}"), 1, producer(0)));
+        }
+        assert!(!table.heartbeat("one more", 1, producer(0)));
+        assert!(table.members("one more").is_none());
+        assert!(table.heartbeat("g0", 1, producer(1)), "one it is in");
+        assert!(
+            table.heartbeat("one more", 2, producer(0)),
+            "another connection"
+        );
+        table.leave("g0", 1);
+        assert!(
+            table.heartbeat("one more", 1, producer(0)),
+            "there is room again"
+        );
+        table.expire(Timestamp::from_millis(1000), 100);
+        assert!(
+            table.groups.is_empty() && table.of.is_empty(),
+            "nothing stays behind"
+        );
     }
 }

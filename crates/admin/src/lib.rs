@@ -45,7 +45,7 @@ pub use message::{BodyForm, Message, Unreadable};
 pub use metadata::Metadata;
 pub use offset::{ResetOutcome, ResetTo};
 pub use progress::{BrokerProgress, GroupProgress, Members, QueueProgress};
-pub use read::{KeyKind, MessagePlace};
+pub use read::{KeyKind, MessagePlace, TOOLS_GROUP};
 pub use route::{Queue, TopicRoute};
 pub use send::{Outgoing, SendStatus, SendTo, Sender, Sent};
 pub use survey::{GroupSight, MemberSight, NameServerSight, Survey};

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The group that tools read with; every broker has it.
-pub(crate) const TOOLS_GROUP: &str = "TOOLS_CONSUMER";
+pub const TOOLS_GROUP: &str = "TOOLS_CONSUMER";
 
 /// A place in a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! replicas of a group (308), the raw tables (43 and 45).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
 };
 
@@ -193,7 +193,7 @@ pub(super) fn corrections(core: &Arc<Core>, call: &Call<'_>) -> Answer {
     namespace::join(&call.header.ext, &mut header.topic);
     namespace::join(&call.header.ext, &mut header.compare_group);
     let topic = header.topic.as_ref();
-    let left_out: Vec<&str> = header
+    let left_out: HashSet<&str> = header
         .filter_groups
         .as_deref()
         .unwrap_or_default()
@@ -202,7 +202,7 @@ pub(super) fn corrections(core: &Arc<Core>, call: &Call<'_>) -> Answer {
         .collect();
     let mut least: BTreeMap<i32, i64> = BTreeMap::new();
     for group in core.offsets.groups_of(topic) {
-        if left_out.contains(&group.as_str()) {
+        if left_out.contains(group.as_str()) {
             continue;
         }
         for (queue, offset) in core.offsets.of_group(topic, &group) {

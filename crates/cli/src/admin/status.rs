@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use jiff::Timestamp;
-use rmq_admin::{AdminClient, Answers, GroupLag, GroupLags, GroupSight, Scope, Survey};
+use rmq_admin::{
+    AdminClient, Answers, GroupLag, GroupLags, GroupSight, Scope, Survey, TOOLS_GROUP,
+};
 use rmq_operator::local::{Columns, group_columns};
 use rmq_types::{ClusterName, system};
 use serde::Serialize;
@@ -182,6 +184,8 @@ fn consumers(lags: Option<&Answers<GroupLags>>) -> Vec<ConsumerGroupView> {
     }
     let mut groups: Vec<_> = sums
         .into_iter()
+        // Reads of `admin consume` and of Java's tools keep no progress: they lag for ever.
+        .filter(|(group, _)| *group != TOOLS_GROUP)
         .filter(|(group, lag)| lag.lag > 0 || !system::is_system_group(group))
         .map(|(group, lag)| ConsumerGroupView {
             group: group.to_owned(),

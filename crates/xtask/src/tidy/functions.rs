@@ -3,7 +3,7 @@
 //! **Invariant:** counted from the signature to the closing brace, outside of tests.
 
 use super::Finding;
-use super::source::{is_test_file, production_lines};
+use super::source::{is_generated, is_test_file, production_lines};
 use super::tokens;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const CORE: u8 = 2;
 
 /// Findings about long functions of a file in a crate of the layer.
 pub(super) fn check(path: &Path, text: &str, layer: u8) -> Vec<Finding> {
-    if is_test_file(path) {
+    if is_test_file(path) || is_generated(text) {
         return Vec::new();
     }
     let limit = if layer <= CORE {

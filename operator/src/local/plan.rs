@@ -205,7 +205,7 @@ pub fn plan(cluster: &RocketMQCluster, placement: &Placement) -> LocalPlan {
         external_name_servers: spec.name_server.external_ref.clone(),
         name_servers,
         brokers,
-        proxies: spec.proxy.iter().map(|_| proxy(placement)).collect(),
+        proxies: vec![proxy(placement)],
         notes: notes::of(cluster, placement),
     }
 }
@@ -262,7 +262,7 @@ fn master(cluster: &RocketMQCluster, placement: &Placement, group: u16) -> Proce
     }
 }
 
-/// One is enough on one computer: it has the same cores as its brokers.
+/// One runs, asked for or not, so that every client finds its way; more would share the same cores.
 fn proxy(placement: &Placement) -> ProcessPlan {
     let name = "proxy-0".to_owned();
     let mut config = head(&name);

@@ -314,29 +314,39 @@ impl Follower {
         let Some(group) = self.options.group.clone() else {
             return Ok(());
         };
-        let done: Vec<_> = std::mem::take(&mut self.done).into_iter().collect();
+        // Queues of one broker one after the other: a Java broker loses all but one of a group's first
+        // commits if they come at once.
+        let mut by_broker: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (queue, next) in std::mem::take(&mut self.done) {
+            let broker = queue.broker.clone();
+            by_broker.entry(broker).or_default().push((queue, next));
+        }
         let shared = Arc::clone(&self.shared);
-        let stored = in_parallel(done, |(queue, next)| {
+        let stored = in_parallel(by_broker.into_iter().collect(), |(broker, queues)| {
             let (shared, group) = (Arc::clone(&shared), group.clone());
             async move {
                 let route = shared.routes.current();
-                let outcome = match route.master(&queue.broker) {
-                    Some(addr) => {
-                        let admin = shared.routes.admin();
-                        admin
-                            .commit(addr, &group, &shared.topic, queue.id, next)
-                            .await
-                    }
-                    None => Err(AskError::NoMaster {
-                        broker: queue.broker.clone(),
-                    }),
-                };
-                (queue, next, outcome)
+                let mut stored = Vec::with_capacity(queues.len());
+                for (queue, next) in queues {
+                    let outcome = match route.master(&broker) {
+                        Some(addr) => {
+                            let admin = shared.routes.admin();
+                            admin
+                                .commit(addr, &group, &shared.topic, queue.id, next)
+                                .await
+                        }
+                        None => Err(AskError::NoMaster {
+                            broker: queue.broker.clone(),
+                        }),
+                    };
+                    stored.push((queue, next, outcome));
+                }
+                stored
             }
         })
         .await;
         let mut failed = None;
-        for (queue, next, outcome) in stored {
+        for (queue, next, outcome) in stored.into_iter().flatten() {
             if let Err(source) = outcome {
                 self.done.entry(queue).or_insert(next);
                 failed = Some(FollowError::Commit {

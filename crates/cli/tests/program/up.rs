@@ -394,7 +394,9 @@ fn the_tables_are_those_of_kubectl_and_a_row_for_each_process() {
     assert_eq!(name_server[..4], ["namesrv", "namesrv-0", "-", "-"]);
     let broker = words(cluster.line());
     assert_eq!(broker[..4], ["broker", "broker-0-0", "broker-0", "0"]);
-    for row in [name_server, broker] {
+    let gateway = words(cluster.line());
+    assert_eq!(gateway[..4], ["proxy", "proxy-0", "-", "-"]);
+    for row in [name_server, broker, gateway] {
         assert!(is_alive(row[5].parse().unwrap()), "{row:?}");
         assert_eq!(get(&row[6], "/readyz").unwrap().0, 200, "{row:?}");
         assert_eq!(row[7], "Ready");

@@ -27,6 +27,8 @@ const JAVA_BINARY: Step = Step::suite("Java client, binary headers", "java-binar
 const MQADMIN: Step = Step::suite("mqadmin", "mqadmin");
 const ADMIN_JAVA: Step = Step::suite("rocketmq admin on Java", "admin-java");
 const GO: Step = Step::suite("Go client", "go");
+const JAVA_GRPC: Step = Step::suite("Java client, gRPC", "java-grpc");
+const PYTHON_GRPC: Step = Step::suite("Python client, gRPC", "python-grpc");
 const SWAP: Step = Step::suite("store folders, Java and ours", "swap");
 const KILL: Step = Step::own_suite("kills under load", "kill");
 const CHARTS: Step = Step::own_suite("charts", "charts");
@@ -49,6 +51,8 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
             MQADMIN,
             ADMIN_JAVA,
             GO,
+            JAVA_GRPC,
+            PYTHON_GRPC,
             SWAP,
         ],
         "clients" => &[
@@ -59,6 +63,8 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
             MQADMIN,
             ADMIN_JAVA,
             GO,
+            JAVA_GRPC,
+            PYTHON_GRPC,
             SWAP,
         ],
         "unit" => &[UNIT],
@@ -66,6 +72,7 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
         "mqadmin" => &[BUILD, RUNNER, MQADMIN],
         "admin-java" => &[BUILD, RUNNER, ADMIN_JAVA],
         "go" => &[BUILD, RUNNER, GO],
+        "grpc" => &[BUILD, RUNNER, JAVA_GRPC, PYTHON_GRPC],
         "swap" => &[BUILD, RUNNER, SWAP],
         "kill" => &[BUILD, RUNNER, KILL],
         "charts" => &[RUNNER, CHARTS],
@@ -73,12 +80,12 @@ pub(crate) fn run(only: &str) -> anyhow::Result<bool> {
         "kubernetes" if given_image() => &[RUNNER, CHARTS, KUBERNETES],
         "kubernetes" => &[IMAGE, RUNNER, CHARTS, KUBERNETES],
         other => anyhow::bail!(
-            "--only {other}: there are unit, kill, java, mqadmin, admin-java, go, swap, clients, charts, \
-             kubernetes and all (which leaves charts and kubernetes out)"
+            "--only {other}: there are unit, kill, java, mqadmin, admin-java, go, grpc, swap, clients, \
+             charts, kubernetes and all (which leaves charts and kubernetes out)"
         ),
     };
     if steps.iter().any(Step::needs_other_languages) {
-        needs::provide_clients(steps.contains(&GO))?;
+        needs::provide_clients(steps.contains(&GO), steps.contains(&PYTHON_GRPC))?;
     }
     if steps.contains(&KUBERNETES) {
         needs::provide_cluster()?;

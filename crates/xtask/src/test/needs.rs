@@ -1,4 +1,4 @@
-//! What tests need on this computer beside Rust: a JDK, Maven, Go, and for Kubernetes docker.
+//! What tests need on this computer beside Rust: a JDK, Maven, Go, Python, and for Kubernetes docker.
 //!
 //! **Invariant:** installs only on Debian as root, only what is missing, and through the system's
 //! own package manager; otherwise says what is missing and how to get it.
@@ -11,55 +11,60 @@ use std::process::{Command, Stdio};
 struct Need {
     what: &'static str,
     program: &'static str,
-    argument: &'static str,
+    arguments: &'static [&'static str],
     debian_package: &'static str,
 }
 
 const JDK: Need = Need {
     what: "a JDK of version 17 or later",
     program: "javac",
-    argument: "-version",
+    arguments: &["-version"],
     debian_package: "default-jdk-headless",
 };
 const MAVEN: Need = Need {
     what: "Maven 3.6 or later",
     program: "mvn",
-    argument: "-version",
+    arguments: &["-version"],
     debian_package: "maven",
 };
 const GO: Need = Need {
     what: "Go 1.19 or later",
     program: "go",
-    argument: "version",
+    arguments: &["version"],
     debian_package: "golang-go",
 };
 
+const PYTHON: Need = Need {
+    what: "Python 3 with venv",
+    program: "python3",
+    arguments: &["-c", "import ensurepip, venv"],
+    debian_package: "python3-venv",
+};
 const DOCKER: Need = Need {
     what: "docker",
     program: "docker",
-    argument: "--version",
+    arguments: &["--version"],
     debian_package: "docker.io",
 };
 const DOCKERD: Need = Need {
     what: "docker's daemon",
     program: "dockerd",
-    argument: "--version",
+    arguments: &["--version"],
     debian_package: "docker.io",
 };
 const MMDEBSTRAP: Need = Need {
     what: "mmdebstrap, which makes the node's Debian",
     program: "mmdebstrap",
-    argument: "--version",
+    arguments: &["--version"],
     debian_package: "mmdebstrap",
 };
 
-/// Makes sure that the official clients can be run.
-pub(super) fn provide_clients(go: bool) -> anyhow::Result<()> {
-    if go {
-        provide(&[&JDK, &MAVEN, &GO])
-    } else {
-        provide(&[&JDK, &MAVEN])
-    }
+/// Makes sure that the official clients can be run: always those in Java.
+pub(super) fn provide_clients(go: bool, python: bool) -> anyhow::Result<()> {
+    let mut wanted = vec![&JDK, &MAVEN];
+    wanted.extend(go.then_some(&GO));
+    wanted.extend(python.then_some(&PYTHON));
+    provide(&wanted)
 }
 
 /// Makes sure that charts can be rendered: helm is built from its Go module.
@@ -104,7 +109,7 @@ fn provide(wanted: &[&Need]) -> anyhow::Result<()> {
 fn missing<'a>(wanted: &[&'a Need]) -> Vec<&'a Need> {
     let there = |need: &Need| {
         let run = Command::new(need.program)
-            .arg(need.argument)
+            .args(need.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

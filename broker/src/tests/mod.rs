@@ -9,6 +9,7 @@ mod assign;
 mod bad_input;
 mod bad_pull;
 mod bad_send;
+mod busy;
 mod client;
 mod config;
 mod delay;

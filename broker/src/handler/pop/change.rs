@@ -13,7 +13,10 @@ use rmq_protocol::{
     remoting::{Command, Serializer, response_code},
 };
 
-use super::ack::{Named, named};
+use super::{
+    ack::{Named, named},
+    on_worker,
+};
 use crate::{
     answer::{Answer, Failure, success},
     config::FlushDiskType,
@@ -40,22 +43,8 @@ pub(super) fn change_invisible(core: &Arc<Core>, call: &Call<'_>, out: &mut Outb
         write(core, call, answer, out.buffer());
         return;
     }
-    let (shared, conn) = (Arc::clone(core), Arc::clone(call.conn));
-    let (header, since) = (call.header.clone().into_owned(), call.since);
-    let queue_max = core.settings.get().admin_queue_capacity.get() as usize;
-    let outcome = core.workers.run(queue_max, move || {
-        let call = Call {
-            conn: &conn,
-            header: &header,
-            body: &[],
-            since,
-        };
-        let mut buffer = BytesMut::new();
-        let answer = change(&shared, &call);
-        write(&shared, &call, answer, &mut buffer);
-        if !buffer.is_empty() {
-            let _ = conn.send_frame(&buffer);
-        }
+    let outcome = on_worker(core, call, |core, call, buffer| {
+        write(core, call, change(core, call), buffer);
     });
     if let Err(failure) = outcome {
         write(core, call, Err(failure), out.buffer());

@@ -109,10 +109,33 @@ fn refuse(core: &Core, call: &Call<'_>, failure: &Failure, out: &mut BytesMut) {
 
 /// A pop whose group must be made first.
 fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
+    let outcome = on_worker(core, call, |core, call, buffer| {
+        let group = group_of(call.header);
+        let admitted = core.find_group(&group).and_then(|_| {
+            let admitted = admit(core, call)?;
+            admitted.ok_or_else(|| Failure::no_group(&group))
+        });
+        match admitted {
+            Ok(admitted) => begin(core, call, admitted, buffer),
+            Err(failure) => refuse(core, call, &failure, buffer),
+        }
+    });
+    if let Err(failure) = outcome {
+        refuse(core, call, &failure, out.buffer());
+    }
+}
+
+/// Runs `job` on a worker, since it may wait for the disk, and sends what it writes; an error if too
+/// many wait already.
+fn on_worker(
+    core: &Arc<Core>,
+    call: &Call<'_>,
+    job: impl FnOnce(&Arc<Core>, &Call<'_>, &mut BytesMut) + Send + 'static,
+) -> Result<(), Failure> {
     let (shared, conn) = (Arc::clone(core), Arc::clone(call.conn));
     let (header, since) = (call.header.clone().into_owned(), call.since);
     let queue_max = core.settings.get().admin_queue_capacity.get() as usize;
-    let outcome = core.workers.run(queue_max, move || {
+    core.workers.run(queue_max, move || {
         let call = Call {
             conn: &conn,
             header: &header,
@@ -120,22 +143,11 @@ fn defer(core: &Arc<Core>, call: &Call<'_>, out: &mut Outbox) {
             since,
         };
         let mut buffer = BytesMut::new();
-        let group = group_of(&header);
-        let admitted = shared.find_group(&group).and_then(|_| {
-            let admitted = admit(&shared, &call)?;
-            admitted.ok_or_else(|| Failure::no_group(&group))
-        });
-        match admitted {
-            Ok(admitted) => begin(&shared, &call, admitted, &mut buffer),
-            Err(failure) => refuse(&shared, &call, &failure, &mut buffer),
-        }
+        job(&shared, &call, &mut buffer);
         if !buffer.is_empty() {
             let _ = conn.send_frame(&buffer);
         }
-    });
-    if let Err(failure) = outcome {
-        refuse(core, call, &failure, out.buffer());
-    }
+    })
 }
 
 /// Answers with what there is, or lets the request wait.

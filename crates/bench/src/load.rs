@@ -12,9 +12,12 @@ pub(crate) mod topics;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::{Result, ensure};
+
 use crate::LoadArgs;
-use crate::engine::Plan;
+use crate::engine::{Measured, Plan};
 use crate::process::listener_of;
+use crate::report::Report;
 
 /// Milliseconds since the epoch.
 fn now_millis() -> i64 {
@@ -52,6 +55,16 @@ pub(crate) fn fill_plan(addr: SocketAddr, requests: u64) -> Plan {
         requests_max: Some(requests),
         pid: None,
     }
+}
+
+/// The report of a load that reads messages, which must have brought some.
+fn reading(plan: Plan, measured: &Measured) -> Result<Report> {
+    ensure!(
+        measured.messages > 0 || !measured.errors.is_empty(),
+        "no message came in the measured time: use --fill, or a longer --duration"
+    );
+    let address = plan.addr.to_string();
+    Ok(Report::of(plan.title, address, plan.pid, measured))
 }
 
 /// `64 × 1 in flight` or with the rate.

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result, ensure};
 use rmq_protocol::remoting::{Command, request_code};
 
-use super::{describe, plan, pull};
+use super::{describe, plan, pull, reading};
 use crate::PullArgs;
 use crate::control::{Control, resolve};
 use crate::engine::{self, Traffic};
@@ -202,16 +202,7 @@ fn measure(args: &PullArgs) -> Result<Report> {
     );
     let plan = plan(title, addr, load);
     let measured = engine::run(&plan, &mut pops).context("popping")?;
-    ensure!(
-        measured.messages > 0 || !measured.errors.is_empty(),
-        "no message came in the measured time: use --fill, or a longer --duration"
-    );
-    Ok(Report::of(
-        plan.title,
-        addr.to_string(),
-        plan.pid,
-        &measured,
-    ))
+    reading(plan, &measured)
 }
 
 /// The name in handles.

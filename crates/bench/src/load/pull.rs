@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::{describe, fill_plan, plan, send::Sends};
+use super::{describe, fill_plan, plan, reading, send::Sends};
 use crate::PullArgs;
 use crate::control::{Control, resolve};
 use crate::engine::{self, Traffic};
@@ -160,16 +160,7 @@ pub(crate) fn measure(args: &PullArgs) -> Result<Report> {
     let title = format!("pull {max} × {} B, {}", message.size, describe(load));
     let plan = plan(title, addr, load);
     let measured = engine::run(&plan, &mut pulls).context("pulling")?;
-    ensure!(
-        measured.messages > 0 || !measured.errors.is_empty(),
-        "no message came in the measured time: use --fill, or a longer --duration"
-    );
-    Ok(Report::of(
-        plan.title,
-        addr.to_string(),
-        plan.pid,
-        &measured,
-    ))
+    reading(plan, &measured)
 }
 
 #[cfg(test)]
